@@ -6,7 +6,7 @@
  * How:  a bfloat16 is the upper half of a float; a binary16 is assembled from integers, so that the
  *       conversions do not depend on the machine. Every narrowing rounds to nearest, ties to even, once.
  * Why:  going from double to 16 bits by way of float rounds twice and is wrong for values that float
- *       rounds onto a tie; narrowing_half() therefore rounds the double's own bits.
+ *       rounds onto a tie; f64_to_odd_f32() therefore keeps a sticky last bit on the way.
  * Source: IEEE 754-2019, sections 3.6 and 4.3.1; bfloat16: 8 exponent bits, 7 fraction bits.
  */
 #ifndef KERNELS_DTYPE_H
@@ -79,8 +79,17 @@ static inline float f16_to_f32(uint16_t half)
     return dtype_float_from_bits(sign | (magnitude >= 0x0f800000 ? special : finite));
 }
 
-/* Round to nearest even, subnormals included; a NaN stays one and becomes quiet. */
-uint16_t f16_from_f32(float value);
+/* Round to nearest even; a NaN stays one and becomes quiet. Below 2^-14 the addition of 1/2, whose last
+ * bit is worth 2^-24 as that of a subnormal binary16, does the rounding. */
+static inline uint16_t f16_from_f32(float value)
+{
+    uint32_t bits = dtype_float_bits(value), magnitude = bits & 0x7fffffff;
+    uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    uint32_t subnormal = dtype_float_bits(dtype_float_from_bits(magnitude) + 0.5f) - 0x3f000000;
+    uint32_t special = magnitude > 0x7f800000 ? 0x7e00 | (magnitude >> 13 & 0x3ff) : 0x7c00;
+    uint32_t finite = magnitude < 0x38800000 ? subnormal : normal;
+    return (uint16_t)(bits >> 16 & 0x8000) | (uint16_t)(magnitude >= 0x47800000 ? special : finite);
+}
 
 /* Directly from double, rounded once. */
 uint16_t bf16_from_f64(double value);

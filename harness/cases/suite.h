@@ -1,0 +1,61 @@
+// What is asked: implementations (manifests), cases and profiles of suite/, expanded to fully specified cases.
+//
+// All YAML is read through one located tree (harness/protocol/document.h), so that every complaint names file and line.
+#ifndef HARNESS_SUITE_H
+#define HARNESS_SUITE_H
+
+#include "harness/protocol/case.h"
+
+struct string_list { int count; char **items; };
+
+// suite/implementations/NAME/implementation.yaml
+struct implementation {
+    char *name, *title;
+    char *folder;                 // of the manifest, absolute
+    struct string_list command;   // argv; ${folder}, ${build}, ${python} are replaced
+    struct string_list installed; // command that exits 0 where it can run here; its last output line says why not
+    char *remedy;                 // what to do where it is not installed
+    struct string_list versions;  // command that prints "name version" lines
+    struct string_list launchers; // "local", "mpirun": preferred first
+    struct string_list environment; // "NAME=VALUE"
+    // what it can do; a case outside is a SKIP with the reason, decided before any start
+    struct string_list strategies, layouts, models, compute, reduce;
+    struct string_list cannot;    // names of features: "offload", "freeze", "no_sync", "forward_backward", "save", "load",
+                                  // "activation_checkpointing", "divergent_init", "clip_l1", "clip_linf", "loss_scale", "prefetch",
+                                  // "no_reshard", "wrap_size", "wrap_pattern", "reuse", "unused", "momentum", "tied", "parameter_bf16"
+    int min_ranks, max_ranks;
+    int option_count;
+    struct case_option *options;  // given to the worker in case.json
+};
+
+struct planned_case {
+    struct fsdp_case c;
+    char *skip;      // reason, or NULL
+    int gate;        // index of its unsharded N = 1 case in the list, -1 for a gate itself
+    bool is_gate;
+    char *origin;    // FILE:LINE
+};
+struct plan { int count; struct planned_case *cases; };
+
+struct selection {
+    const char *suite;            // the suite folder
+    const char *profile;          // name, or NULL
+    const char *pattern;          // -k: glob or substring of the id, or NULL
+    const char *case_file;        // --case: a file outside, or NULL
+    uint64_t seed;                // 0: as the files say
+    double scale;                 // unused: 1
+};
+
+bool implementation_read(const char *path_or_name, const char *suite, struct implementation *out, struct error *error);
+void implementation_free(struct implementation *i);
+// Expands cases for one implementation; order: gates before what they gate, grouped by world size.
+// Errors carry FILE:LINE. An empty plan is an error that says what the selection was.
+bool plan_make(const struct selection *s, const struct implementation *i, struct plan *out, struct error *error);
+void plan_free(struct plan *p);
+// For `list`.
+bool suite_list_implementations(const char *suite, struct string_list *out, struct error *error);
+bool suite_list_profiles(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
+bool suite_list_cases(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
+void string_list_free(struct string_list *l);
+
+#endif

@@ -1,0 +1,94 @@
+// Evidence in, findings out: the contract between the harness and the checks.
+#ifndef HARNESS_JUDGE_H
+#define HARNESS_JUDGE_H
+
+#include "harness/protocol/answer.h"
+#include "harness/protocol/case.h"
+#include "harness/protocol/tensors.h"
+#include "reference/truth/truth.h"
+
+enum verdict { VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN };
+const char *verdict_name(enum verdict v); // "PASS" ...
+
+// One label that the worker observed: rank 0's full tensors and, where the case asked, each rank's own.
+struct observed {
+    char *label;
+    struct tensors full;
+    struct tensors *local; // by rank, world_size of them, or NULL
+};
+
+// Final parameters of another case of the same family that this run has judged already.
+struct family_member { const char *case_id; int world_size; enum strategy strategy; const char *digest; };
+
+struct evidence {
+    const struct fsdp_case *c;
+    const struct truth *truth;
+    int world_size;
+    const struct answer *answers;   // by rank
+    int observed_count;
+    const struct observed *observed;
+    const char *implementation;
+    const char *digest;             // of the last observed param label, NULL where none
+    int family_count;
+    const struct family_member *family;
+    double budget;                  // ratio allowed in the calibrated layer
+};
+const struct observed *evidence_find(const struct evidence *e, const char *label);
+
+// What a check found. Filled by the check through the functions below; the worst stays.
+struct finding {
+    enum verdict verdict;
+    bool emitted;         // any finding_* was called
+    double figure, bound; // NAN where there is none
+    char unit[32];        // "ulp", "ratio", "elements", ...
+    char message[1024];   // tensor, step, shard, fitted scalar and residual, in words
+    char classes[128];    // fault classes that the FAIL fits, likeliest first: "Z01 Z03"
+    char ranks[64];       // ranks that it concerns: "2" or "0-3"
+};
+
+// The only comparison: PASS iff figure is finite and figure <= bound, tested on the bits (exponent
+// field), so that no compiler flag can let a NaN pass.
+bool judge_compare(double figure, double bound);
+bool judge_finite(double x);
+
+// Records one judged thing: PASS or FAIL by judge_compare(figure, bound). Of several calls the
+// worst stays: BROKEN over FAIL over SKIP over PASS, among FAILs the first.
+void finding_compare(struct finding *f, double figure, double bound, const char *unit, const char *classes, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+void finding_fail(struct finding *f, const char *classes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void finding_pass(struct finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void finding_skip(struct finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void finding_broken(struct finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// The fit of a subject's tensor to a reference: a = <x, ref>/<ref, ref>, residual = |x - a ref| / |a ref|;
+// distance = |x - ref|_2, max_abs, first differing flat index (bitwise after rounding ref to the subject's
+// dtype) or -1, count of differing elements, nonfinite count.
+struct fit { double scalar, residual, distance, max_abs, ref_norm; int64_t first, differing, nonfinite, count; };
+bool judge_fit(const struct tensor *x, const struct tensor *ref, int64_t offset, int64_t length, struct fit *out);
+// Names the scale in words for N = R S ranks and m microbatches: "N", "1/N", "R", "sqrt(N)", ... or NULL.
+const char *judge_scale_name(double scalar, const struct fsdp_case *c, char *buffer, size_t size);
+
+struct check;
+extern const struct check *const check_list[]; // generated from suite/checks/, NULL at the end
+
+// One verdict of one check on one case.
+struct result {
+    const char *check;
+    struct finding finding;
+};
+// Loads observed labels from the case folder and runs every check that applies. results: at most `capacity`,
+// returns the count. A case in which no check applied gives one BROKEN result of check "evidence".
+// Missing files, wrong shapes, missing tensors, NaN each give their own FAIL of check "answer" with its message.
+struct judge_context {
+    const char *case_folder;  // with out/
+    const struct fsdp_case *c;
+    const struct truth *truth;
+    const struct answer *answers;
+    const char *implementation;
+    int family_count;
+    const struct family_member *family;
+    double budget;
+};
+int judge_case(const struct judge_context *j, struct result *results, int capacity, char digest[33]);
+
+#endif

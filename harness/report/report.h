@@ -1,0 +1,34 @@
+// Reports of a stored run. Everything that came from a worker or a file is escaped for its format.
+#ifndef HARNESS_REPORT_H
+#define HARNESS_REPORT_H
+
+#include <stdio.h>
+
+#include "harness/store/store.h"
+
+struct report_options {
+    bool color;       // terminal only
+    bool verbose;     // every result, else only what is not PASS and a line per implementation and family
+    int columns;      // terminal width
+};
+// The verdict table and the summary line "N PASS, N FAIL, N SKIP, N BROKEN".
+bool report_table(const struct stored_run *r, const struct report_options *o, FILE *out);
+// {"run", "environment", "results": [{implementation, case, check, verdict, figure, bound, unit, message, classes, ranks, seed}]}
+bool report_json(const struct stored_run *r, FILE *out);
+bool report_junit(const struct stored_run *r, FILE *out);
+bool report_tap(const struct stored_run *r, FILE *out);
+bool report_csv(const struct stored_run *r, FILE *out);
+bool report_markdown(const struct stored_run *r, FILE *out);
+// index.html (self-contained, figures inline), report.md, results.csv, results.json, figures *.svg and *.png by gnuplot.
+// Without gnuplot: a line in the page that says so, and the call still succeeds.
+bool report_write(const struct stored_run *r, const char *folder, struct error *error);
+// 0 all PASS (SKIPs allowed), 1 some FAIL, 3 some BROKEN (over FAIL).
+int report_exit_status(const struct stored_run *r);
+
+// Progress: a bar on a terminal, plain lines otherwise.
+struct progress;
+struct progress *progress_open(FILE *out, const char *title, int total, bool terminal);
+void progress_step(struct progress *p, const char *what, enum verdict verdict, const char *message);
+void progress_close(struct progress *p);
+
+#endif

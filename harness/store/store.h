@@ -1,0 +1,64 @@
+// The results database: SQLite, write-ahead log, one transaction per case. The report reads only this.
+// Schema: results/schema.sql (embedded at build time).
+#ifndef HARNESS_STORE_H
+#define HARNESS_STORE_H
+
+#include <jansson.h>
+
+#include "harness/judge/judge.h"
+
+struct store;
+
+struct run_info {
+    const char *command;      // the command line
+    const char *profile, *pattern;
+    uint64_t seed;
+    json_t *environment;      // allowlisted facts; borrowed
+};
+struct case_record {
+    const char *implementation, *case_id, *family, *layer, *model, *strategy, *layout, *compute;
+    int world_size;
+    uint64_t seed;
+    const char *case_json;    // text of case.json
+    const char *origin;       // FILE:LINE
+    double seconds;           // of the case in the worker, NAN where unknown
+    double judge_seconds;
+    int start;                // which start of the workers served it
+    int result_count;
+    const struct result *results;
+    const char *log_tail;     // last lines of the ranks' output where something went wrong, or NULL
+    json_t *figures;          // per tensor: [{"check","label","tensor","figure","bound"}...], or NULL
+};
+
+// Opens or creates; errors name the file. A store left by a killed run opens.
+bool store_open(const char *path, bool read_only, struct store **out, struct error *error);
+void store_close(struct store *s);
+bool store_begin_run(struct store *s, const struct run_info *info, int64_t *run, struct error *error);
+bool store_set_plan(struct store *s, int64_t run, const char *implementation, int planned, json_t *versions, struct error *error);
+bool store_record_case(struct store *s, int64_t run, const struct case_record *record, struct error *error);
+bool store_has_case(struct store *s, int64_t run, const char *implementation, const char *case_id); // for --resume
+bool store_end_run(struct store *s, int64_t run, int exit_status, struct error *error);
+
+// ---- reading: what reports are made of ----
+struct stored_result {
+    const char *check; enum verdict verdict; double figure, bound; const char *unit, *message, *classes, *ranks;
+};
+struct stored_case {
+    const char *implementation, *case_id, *family, *layer, *model, *strategy, *layout, *compute, *case_json, *origin, *log_tail;
+    int world_size, start; uint64_t seed; double seconds, judge_seconds;
+    int result_count; struct stored_result *results;
+    enum verdict verdict;     // worst of the results
+    json_t *figures;
+};
+struct stored_run {
+    int64_t id; const char *command, *profile, *pattern, *started, *ended; int exit_status; bool ended_normally; uint64_t seed;
+    json_t *environment; json_t *implementations; // name -> {"planned", "versions"}
+    int case_count; struct stored_case *cases;
+    void *arena;
+};
+// run 0: the newest. Errors: no such run (and which there are).
+bool store_load_run(struct store *s, int64_t run, struct stored_run *out, struct error *error);
+void stored_run_free(struct stored_run *r);
+bool store_list_runs(struct store *s, json_t **out, struct error *error);
+
+#endif
