@@ -1,0 +1,212 @@
+# fsdpmark: benchmark and conformance tests for Fully Sharded Data Parallel training.
+#
+#   make run              install what is missing (Debian packages), build, judge the bundled
+#                         reference, print the verdict table, write the report to build/report
+#   make test             everything that must hold: unit tests, sanitizers, selftest, smoke
+#   make                  build everything into build/
+#   make unit             the C unit tests alone
+#   make implementations  a virtual environment in build/venv with the pinned Python frameworks
+#   make bench            benchmarks: kernels, the reference's step against PyTorch's, the harness's cost
+#   make fuzz             libFuzzer targets; FUZZ_SECONDS=600 each
+#   make random           200 random correct configurations of the reference: no false alarm
+#   make install          to PREFIX (/usr/local)
+#   make info             what was detected
+#   make setup            only install the missing Debian packages
+#   make clean            remove build/
+#
+#   V=1 shows commands; SAN=1 builds with address and undefined-behaviour sanitizers into build/san;
+#   BUILD=DIR builds elsewhere; CC=, CFLAGS= and LDFLAGS= as usual.
+
+V ?= 0
+SAN ?= 0
+BUILD ?= $(if $(filter 1,$(SAN)),build/san,build)
+PREFIX ?= /usr/local
+CC = gcc
+FUZZ_SECONDS ?= 600
+VERSION := 0.1.0
+Q := $(if $(filter 1,$(V)),,@)
+
+.DEFAULT_GOAL := all
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+# ---- what this machine has -------------------------------------------------------------------
+REQUIRED := openblas yaml-0.1 jansson sqlite3 libxxhash ompi-c
+PACKAGES_cmocka := cmocka
+have = $(shell pkg-config --exists $(1) 2>/dev/null && pkg-config --modversion $(1))
+MISSING := $(foreach p,$(REQUIRED) cmocka,$(if $(call have,$(p)),,$(p)))
+NEEDS_NOTHING := setup run help info clean
+ifneq ($(MISSING),)
+ifneq ($(filter-out $(NEEDS_NOTHING),$(or $(MAKECMDGOALS),all)),)
+$(error missing: $(MISSING). Expected these pkg-config modules; `make setup` installs them on Debian 12)
+endif
+endif
+DEP_CFLAGS := $(shell pkg-config --cflags $(REQUIRED) 2>/dev/null)
+DEP_LIBS := $(shell pkg-config --libs $(filter-out ompi-c,$(REQUIRED)) 2>/dev/null) -lm -lpthread -ldl
+MPI_LIBS := $(shell pkg-config --libs ompi-c 2>/dev/null)
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo +)
+
+# ---- flags -----------------------------------------------------------------------------------
+OPT := -O3
+SAN_FLAGS :=
+ifeq ($(SAN),1)
+OPT := -O1
+SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+CFLAGS ?= -g
+override CFLAGS += -std=c11 -D_GNU_SOURCE $(OPT) -fno-math-errno -Wall -Wextra -Werror $(SAN_FLAGS)
+CPPFLAGS += -I. -I$(BUILD)/gen $(DEP_CFLAGS) -MMD -MP
+LDFLAGS += $(SAN_FLAGS) -rdynamic
+
+# ---- sources: every .c of a folder -----------------------------------------------------------
+src = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+KERNELS := $(call src,kernels kernels/cpu)
+PROTOCOL := $(call src,harness/protocol)
+TRUTH := $(call src,reference/models reference/truth)
+ENGINE := $(call src,reference/sharding reference/engine reference/backends reference/checkpoint)
+WORKER := $(call src,reference/worker)
+CHECKS := $(call src,suite/checks)
+HARNESS := $(call src,harness/cases harness/launch harness/run harness/judge harness/store harness/report)
+CLI := $(call src,harness/cli)
+NULL := $(call src,suite/implementations/null)
+TESTS := $(sort $(wildcard */tests/test_*.c */*/tests/test_*.c))
+TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/tests/%,$(subst /tests/,/,$(TESTS)))
+BENCHES := $(sort $(wildcard */bench/bench_*.c */*/bench/bench_*.c))
+BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/bench/%,$(subst /bench/,/,$(BENCHES)))
+FUZZERS := $(patsubst harness/protocol/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard harness/protocol/fuzz/fuzz_*.c))
+
+LIBS := $(BUILD)/libharness.a $(BUILD)/libreference.a $(BUILD)/libtruth.a $(BUILD)/libfsdpmark.a $(BUILD)/libkernels.a
+PROGRAMS := $(if $(CLI),$(BUILD)/fsdpmark) $(if $(WORKER),$(BUILD)/fsdp-reference $(BUILD)/fsdp-reference-faulty) \
+            $(if $(NULL),$(BUILD)/fsdpmark-null)
+
+all: $(LIBS) $(PROGRAMS)
+
+# ---- rules -----------------------------------------------------------------------------------
+say = @printf '  %-7s %s\n' '$(1)' '$(2)';
+ifeq ($(V),1)
+say =
+endif
+
+$(BUILD)/obj/%.o: %.c | generated
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+$(BUILD)/faulty/%.o: %.c | generated
+	$(call say,CC,$< (faulty))
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) -DFSDPMARK_FAULTS $(CFLAGS) -c $< -o $@
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+
+define library
+$$(BUILD)/$(1): $(2)
+	$$(call say,AR,$$@)
+	$$(Q)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$^
+endef
+$(eval $(call library,libkernels.a,$(call obj,$(KERNELS))))
+$(eval $(call library,libfsdpmark.a,$(call obj,$(PROTOCOL) $(wildcard kernels/dtype.c))))
+$(eval $(call library,libtruth.a,$(call obj,$(TRUTH))))
+$(eval $(call library,libreference.a,$(call obj,$(ENGINE))))
+$(eval $(call library,libharness.a,$(call obj,$(HARNESS) $(CHECKS)) $$(BUILD)/obj/gen/check_list.o))
+
+LINK = $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
+$(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libtruth.a $(BUILD)/libfsdpmark.a $(BUILD)/libkernels.a
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(DEP_LIBS)
+$(BUILD)/fsdp-reference: $(call obj,$(WORKER)) $(filter-out %/libharness.a,$(LIBS))
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS)
+$(BUILD)/fsdp-reference-faulty: $(patsubst %.c,$(BUILD)/faulty/%.o,$(WORKER) $(ENGINE)) $(filter-out %/libharness.a %/libreference.a,$(LIBS))
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS)
+$(BUILD)/fsdpmark-null: $(call obj,$(NULL)) $(BUILD)/libfsdpmark.a $(BUILD)/libkernels.a
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(DEP_LIBS)
+
+# A test of folder/tests/test_x.c is the program build/tests/folder/test_x; it may need the built
+# programs, so they come first.
+define test_program
+$$(BUILD)/tests/$(subst /tests/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS) | $$(PROGRAMS)
+	$$(call say,LD,$$@)
+	$$(Q)mkdir -p $$(@D) && $$(LINK) -lcmocka $$(DEP_LIBS) $$(MPI_LIBS)
+endef
+$(foreach t,$(TESTS),$(eval $(call test_program,$(t))))
+define bench_program
+$$(BUILD)/bench/$(subst /bench/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS)
+	$$(call say,LD,$$@)
+	$$(Q)mkdir -p $$(@D) && $$(LINK) $$(DEP_LIBS) $$(MPI_LIBS)
+endef
+$(foreach t,$(BENCHES),$(eval $(call bench_program,$(t))))
+
+# ---- generated sources -----------------------------------------------------------------------
+CHECK_NAMES := $(patsubst suite/checks/%.c,%,$(CHECKS))
+GENERATED := $(BUILD)/gen/check_list.c $(BUILD)/gen/version.h $(if $(wildcard results/schema.sql),$(BUILD)/gen/schema.h)
+.PHONY: generated FORCE
+generated: $(GENERATED)
+# Files below are rewritten only where their text changes, so that nothing is rebuilt for nothing.
+update = mkdir -p $(@D) && { cmp -s $@.new $@ && rm -f $@.new || mv $@.new $@; }
+$(BUILD)/gen/check_list.c: FORCE
+	$(Q)mkdir -p $(@D) && { echo '#include "suite/checks/check.h"'; \
+	for c in $(CHECK_NAMES); do echo "extern const struct check check_$$c;"; done; \
+	echo 'const struct check *const check_list[] = {'; for c in $(CHECK_NAMES); do echo "    &check_$$c,"; done; \
+	echo '    0};'; } > $@.new; $(update)
+$(BUILD)/gen/version.h: FORCE
+	$(Q)mkdir -p $(@D) && { echo '#define FSDPMARK_VERSION "$(VERSION)"'; echo '#define FSDPMARK_COMMIT "$(COMMIT)"'; } > $@.new; $(update)
+$(BUILD)/gen/schema.h: results/schema.sql
+	$(Q)mkdir -p $(@D) && { echo 'static const char schema_sql[] ='; \
+	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$$/\\n"/' $<; echo '    ;'; } > $@
+FORCE:
+
+# ---- set up, run, test -----------------------------------------------------------------------
+.PHONY: all run setup test unit san selftest smoke implementations bench fuzz random install info help clean
+setup:
+	$(Q)sh harness/setup/debian.sh
+
+run: setup
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(BUILD)/fsdpmark check -i reference -p smoke --store $(BUILD)/results.db; status=$$?; \
+	$(BUILD)/fsdpmark report --store $(BUILD)/results.db -o $(BUILD)/report || exit $$?; exit $$status
+
+unit: all $(TEST_PROGRAMS)
+	$(Q)sh harness/tests/run.sh unit $(BUILD) $(TEST_PROGRAMS)
+test: all $(TEST_PROGRAMS)
+	$(Q)MAKE='$(MAKE)' sh harness/tests/run.sh $(if $(filter 1,$(SAN)),san,all) $(BUILD) $(TEST_PROGRAMS)
+selftest: all
+	$(Q)$(BUILD)/fsdpmark selftest --store $(BUILD)/results.db
+smoke: all
+	$(Q)$(BUILD)/fsdpmark check -i reference -p smoke --store $(BUILD)/results.db
+implementations:
+	$(Q)sh suite/implementations/install.sh $(BUILD)
+bench: all $(BENCH_PROGRAMS)
+	$(Q)sh harness/bench/run.sh $(BUILD) $(BENCH_PROGRAMS)
+random: all
+	$(Q)$(BUILD)/fsdpmark check -i reference --random 200 --store $(BUILD)/results.db
+
+FUZZ_SOURCES := $(PROTOCOL) $(wildcard kernels/dtype.c) $(TRUTH) $(KERNELS) $(call src,harness/cases)
+$(BUILD)/fuzz/%: harness/protocol/fuzz/%.c $(FUZZ_SOURCES) | generated
+	$(call say,FUZZ,$@)
+	$(Q)mkdir -p $(@D) && clang -g -O1 -std=c11 -D_GNU_SOURCE -I. -I$(BUILD)/gen $(DEP_CFLAGS) \
+	  -fsanitize=fuzzer,address,undefined $< $(FUZZ_SOURCES) -o $@ $(DEP_LIBS)
+fuzz: $(FUZZERS)
+	$(Q)sh harness/protocol/fuzz/run.sh $(BUILD) $(FUZZ_SECONDS) $(FUZZERS)
+
+install: all
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/fsdpmark \
+	  $(DESTDIR)$(PREFIX)/share/fsdpmark
+	$(Q)install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -m 644 $(BUILD)/libfsdpmark.a $(DESTDIR)$(PREFIX)/lib
+	$(Q)cp -r suite results docs $(DESTDIR)$(PREFIX)/share/fsdpmark/
+	$(Q)find $(DESTDIR)$(PREFIX)/share/fsdpmark -name '*.c' -path '*checks*' -delete
+
+info:
+	@printf '%-14s %s\n' version '$(VERSION) $(COMMIT)' compiler '$(shell $(CC) --version | head -1)' flags '$(CFLAGS)'
+	@printf '%-14s %s\n' $(foreach p,$(REQUIRED) cmocka,$(p) '$(or $(call have,$(p)),missing: make setup)') \
+	  papi '$(or $(call have,papi),not found: counters will be unavailable)' \
+	  gnuplot '$(or $(shell gnuplot --version 2>/dev/null),not found: reports will have no figures)' \
+	  nvcc '$(or $(shell nvcc --version 2>/dev/null | sed -n 's/.*release //p'),not found) (no CUDA source in this build)' \
+	  venv '$(if $(wildcard build/venv/bin/python),build/venv,none: make implementations)'
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+clean:
+	$(Q)rm -rf $(BUILD)
+
+-include $(shell find $(BUILD)/obj $(BUILD)/faulty -name '*.d' 2>/dev/null)
