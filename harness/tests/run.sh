@@ -1,0 +1,107 @@
+#!/bin/sh
+# Runs the tests and counts them: sh run.sh unit|san|all BUILD TEST-PROGRAM...
+#
+# unit: the C unit tests. san: the same programs, built with sanitizers, plus one run of the harness
+# on the reference. all: unit, san (built by make SAN=1), the Python package's tests, selftest, and the smoke
+# profile on the reference and on PyTorch. The last line is "N passed, N failed, N skipped"; exit 1 on
+# any failure. A stage that cannot run here is counted as skipped, with its reason.
+set -u
+mode=$1 build=$2
+shift 2
+passed=0 failed=0 skipped=0
+logs=$build/test-logs
+mkdir -p "$logs"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+export CMOCKA_MESSAGE_OUTPUT=TAP
+export FSDPMARK_BUILD="$build"
+# Open MPI and its helpers keep memory until exit; the suppressions name their libraries only.
+export LSAN_OPTIONS="suppressions=$PWD/harness/tests/lsan.supp:print_suppressions=0"
+export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0"
+export UBSAN_OPTIONS=print_stacktrace=1
+
+count() { # passed failed skipped
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# One cmocka program: its TAP lines are counted; a program that dies, or that ran no test, failed.
+program() {
+    name=${1#"$build"/tests/}
+    log=$logs/$(echo "$name" | tr / -).log
+    start=$(date +%s)
+    timeout 600 "$1" >"$log" 2>&1
+    status=$?
+    ok=$(grep -c '^ok' "$log"); skip=$(grep -c '^ok.*# *[Ss][Kk][Ii][Pp]' "$log"); bad=$(grep -c '^not ok' "$log")
+    ok=$((ok - skip))
+    if [ $status -ne 0 ] && [ "$bad" -eq 0 ] || [ $((ok + bad + skip)) -eq 0 ]; then bad=$((bad + 1)); fi
+    count "$ok" "$bad" "$skip"
+    printf '  %-44s %4d passed %3d failed %3d skipped  %3d s\n' "$name" "$ok" "$bad" "$skip" $(($(date +%s) - start))
+    if [ "$bad" -gt 0 ]; then
+        echo "    exit status $status; $log ends:"
+        grep -v '^ok' "$log" | tail -n 25 | sed 's/^/    | /'
+    fi
+}
+
+# One command that must end with a given status.
+stage() { # name expected-status seconds command...
+    name=$1 expected=$2 limit=$3
+    shift 3
+    log=$logs/$(echo "$name" | tr ' /' '--').log
+    start=$(date +%s)
+    timeout "$limit" "$@" >"$log" 2>&1
+    status=$?
+    if [ $status -eq "$expected" ]; then count 1 0 0; word=passed; else count 0 1 0; word=FAILED; fi
+    printf '  %-44s %s (exit status %d) %d s\n' "$name" "$word" $status $(($(date +%s) - start))
+    if [ $word = FAILED ]; then tail -n 40 "$log" | sed 's/^/    | /'; else tail -n 1 "$log" | sed 's/^/    | /'; fi
+}
+
+skip() { # name reason
+    count 0 0 1
+    printf '  %-44s skipped: %s\n' "$1" "$2"
+}
+
+case $mode in
+unit | san) heading="unit tests ($build)" ;;
+all) heading="unit tests" ;;
+*) echo "run.sh: found mode '$mode', expected unit, san or all" >&2; exit 2 ;;
+esac
+echo "$heading"
+for t in "$@"; do program "$t"; done
+
+if [ "$mode" = san ]; then
+    stage "reference, profile tiny, sanitized" 0 900 "$build/fsdpmark" check -i reference -p tiny --store "$build/test.db"
+fi
+
+if [ "$mode" = all ]; then
+    echo "sanitizers"
+    $MAKE --no-print-directory SAN=1 test >"$logs/san.log" 2>&1
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/san.log" | tail -n 1)
+    if [ -n "$line" ]; then
+        # shellcheck disable=SC2046
+        count $(echo "$line" | sed 's/[^0-9]\{1,\}/ /g')
+        echo "  $line (log: $logs/san.log)"
+        case $line in *" 0 failed"*) ;; *) grep -A 30 -E '[1-9][0-9]* failed|FAILED' "$logs/san.log" | head -n 120 | sed 's/^/    | /' ;; esac
+    else
+        count 0 1 0
+        echo "  the sanitized build did not finish; $logs/san.log ends:"
+        tail -n 40 "$logs/san.log" | sed 's/^/    | /'
+    fi
+
+    echo "the product"
+    stage "reference, profile smoke" 0 900 "$build/fsdpmark" check -i reference -p smoke --store "$build/test.db"
+    stage "reference, profile core" 0 1800 "$build/fsdpmark" check -i reference -p core --store "$build/test.db"
+    stage "selftest, faults in the reference" 0 900 "$build/fsdpmark" selftest --in reference --store "$build/test.db"
+    python=$build/venv/bin/python
+    if $MAKE --no-print-directory implementations >"$logs/implementations.log" 2>&1 && [ -x "$python" ]; then
+        stage "python package" 0 900 env PYTHONPATH=suite/implementations/python "$python" -m unittest discover -s suite/implementations/python/tests
+        for i in pytorch-ddp pytorch-fsdp1 pytorch-fsdp2; do
+            stage "$i, profile smoke" 0 900 "$build/fsdpmark" check -i $i -p smoke --store "$build/test.db"
+        done
+        stage "selftest, faults in PyTorch" 0 900 "$build/fsdpmark" selftest --in pytorch --store "$build/test.db"
+    else
+        skip "PyTorch" "make implementations failed; $logs/implementations.log ends: $(tail -n 1 "$logs/implementations.log")"
+    fi
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
