@@ -74,7 +74,7 @@ fi
 
 if [ "$mode" = all ]; then
     echo "sanitizers"
-    $MAKE --no-print-directory SAN=1 test >"$logs/san.log" 2>&1
+    $MAKE --no-print-directory -j"$(nproc)" SAN=1 BUILD="$build/san" test >"$logs/san.log" 2>&1
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/san.log" | tail -n 1)
     if [ -n "$line" ]; then
         # shellcheck disable=SC2046
