@@ -1,11 +1,22 @@
 // Evidence in, findings out: the contract between the harness and the checks.
+//
+// judge_case loads what a case's workers wrote, refuses what has the wrong structure, and runs every check of
+// check_list that applies. A check reads `struct evidence` and speaks through finding_*; figures for plots go through
+// judge_figure. Helpers that several checks share have a header each: holdings.h (who holds what), program.h (what the
+// program asked), exact.h (bitwise), gradient.h (gradients at the subject's own parameters), hint.h (fault classes that
+// the figures support), witness.h (policies), update.h (one optimizer step).
 #ifndef HARNESS_JUDGE_H
 #define HARNESS_JUDGE_H
+
+#include <jansson.h>
 
 #include "harness/protocol/answer.h"
 #include "harness/protocol/case.h"
 #include "harness/protocol/tensors.h"
 #include "reference/truth/truth.h"
+
+// Ratio allowed in the calibrated layer; docs/method.md tells the calibration.
+#define JUDGE_BUDGET 8.0
 
 enum verdict { VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN };
 const char *verdict_name(enum verdict v); // "PASS" ...
@@ -18,7 +29,11 @@ struct observed {
 };
 
 // Final parameters of another case of the same family that this run has judged already.
-struct family_member { const char *case_id; int world_size; enum strategy strategy; const char *digest; };
+// digest: as judge_case returned it. truth_digest: judge_truth_digest of that case; two members are compared only
+// where their truths end in the same bits (data may differ by world size), NULL = not compared.
+struct family_member { const char *case_id; int world_size; enum strategy strategy; const char *digest, *truth_digest; };
+
+struct holdings; // who holds which elements, from the `shards` events: harness/judge/holdings.h
 
 struct evidence {
     const struct fsdp_case *c;
@@ -29,11 +44,18 @@ struct evidence {
     const struct observed *observed;
     const char *implementation;
     const char *digest;             // of the last observed param label, NULL where none
+    const char *truth_digest;       // of the truth's last param label, rounded to the parameter dtype; NULL where none
+    const struct holdings *holdings;
+    json_t *figures;                // array that judge_figure appends to, NULL: figures are dropped
+    const char *check;              // name of the check that is judging
     int family_count;
     const struct family_member *family;
     double budget;                  // ratio allowed in the calibrated layer
 };
 const struct observed *evidence_find(const struct evidence *e, const char *label);
+
+// Records one figure per tensor for plots: {"check", "label", "tensor", "figure", "bound", "unit"}. Judges nothing.
+void judge_figure(const struct evidence *e, const char *label, const char *tensor, double figure, double bound, const char *unit);
 
 // What a check found. Filled by the check through the functions below; the worst stays.
 struct finding {
@@ -73,11 +95,11 @@ extern const struct check *const check_list[]; // generated from suite/checks/, 
 
 // One verdict of one check on one case.
 struct result {
-    const char *check;
+    const char *check; // static storage
     struct finding finding;
 };
 // Loads observed labels from the case folder and runs every check that applies. results: at most `capacity`,
-// returns the count. A case in which no check applied gives one BROKEN result of check "evidence".
+// returns the count. j->answers: world_size of them, by rank. A case in which no check applied gives one BROKEN result of check "evidence".
 // Missing files, wrong shapes, missing tensors, NaN each give their own FAIL of check "answer" with its message.
 struct judge_context {
     const char *case_folder;  // with out/
@@ -87,8 +109,16 @@ struct judge_context {
     const char *implementation;
     int family_count;
     const struct family_member *family;
-    double budget;
+    double budget;            // 0: JUDGE_BUDGET
+    json_t *figures;          // array, borrowed, appended to: case_record.figures of the store; NULL: none wanted
 };
 int judge_case(const struct judge_context *j, struct result *results, int capacity, char digest[33]);
+
+
+// Digest (XXH3, 128 bits, hex) of all tensors PREFIX/... of a set in the order of the case's table: name, dtype, bytes.
+// False where the set has none.
+bool judge_digest(const struct fsdp_case *c, const struct tensors *set, const char *prefix, char hex[33]);
+// The same of the truth's last label with parameters, rounded to the case's parameter dtype: family_member.truth_digest.
+bool judge_truth_digest(const struct fsdp_case *c, const struct truth *t, char hex[33]);
 
 #endif
