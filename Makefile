@@ -34,7 +34,7 @@ Q := $(if $(filter 1,$(V)),,@)
 REQUIRED := openblas yaml-0.1 jansson sqlite3 libxxhash ompi-c
 PACKAGES_cmocka := cmocka
 have = $(shell pkg-config --exists $(1) 2>/dev/null && pkg-config --modversion $(1))
-MISSING := $(foreach p,$(REQUIRED) cmocka,$(if $(call have,$(p)),,$(p)))
+MISSING := $(strip $(foreach p,$(REQUIRED) cmocka,$(if $(call have,$(p)),,$(p))))
 NEEDS_NOTHING := setup run help info clean
 ifneq ($(MISSING),)
 ifneq ($(filter-out $(NEEDS_NOTHING),$(or $(MAKECMDGOALS),all)),)
