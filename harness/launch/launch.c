@@ -1,0 +1,118 @@
+// The harness's side of a start: begin it through its launcher, follow it, end it.
+#include "harness/launch/launch.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/launch/keeper.h"
+
+const struct launcher *launcher_find(const char *name)
+{
+    for (const struct launcher *l = launchers; l->name != NULL; l++)
+        if (strcmp(l->name, name) == 0)
+            return l;
+    return NULL;
+}
+
+int launch_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+bool launch_start(const struct launch_plan *plan, struct launch *out, struct error *error)
+{
+    const struct launcher *launcher = launcher_find(plan->launcher);
+    *out = (struct launch){.keeper = -1, .lifeline = -1, .ranks = plan->ranks, .over = true};
+    if (launcher == NULL)
+        return error_set(error, "launcher '%s': unknown, expected local or mpirun", plan->launcher);
+    out->folder = strdup(plan->folder);
+    out->ends = calloc((size_t)plan->ranks, sizeof *out->ends);
+    if (out->folder == NULL || out->ends == NULL)
+        return error_set(error, "out of memory");
+    if (!launcher->start(plan, out, error))
+        return false;
+    out->over = false;
+    return true;
+}
+
+static void read_end(struct launch *l, int rank)
+{
+    char path[4200], word[16];
+    int number;
+    double at;
+    struct rank_end *e = &l->ends[rank];
+    snprintf(path, sizeof path, "%s/rank%d.end", l->folder, rank);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    if (fscanf(file, "%15s %d %lf", word, &number, &at) == 3) {
+        e->ended = true;
+        e->at_s = at;
+        e->status = word[1] == 'x' && word[2] == 'i' ? number : -1;
+        e->signal = word[0] == 's' ? number : 0;
+        e->exec_errno = word[2] == 'e' ? number : 0;
+    }
+    fclose(file);
+}
+
+void launch_poll(struct launch *l)
+{
+    if (!l->over && (l->keeper < 0 || waitpid(l->keeper, NULL, WNOHANG) != 0))
+        l->over = true;
+    for (int r = 0; r < l->ranks; r++)
+        if (!l->ends[r].ended)
+            read_end(l, r);
+}
+
+void launch_stop(struct launch *l, double grace_s)
+{
+    static const double patience_s = 5;
+    double tenths = grace_s * 10 < 255 ? grace_s * 10 : 255;
+    unsigned char byte = (unsigned char)tenths;
+    if (l->lifeline >= 0 && !l->over) {
+        ssize_t sent = write(l->lifeline, &byte, 1);
+        (void)sent; // a keeper that is gone has nothing left to end
+    }
+    for (double until = launch_now() + grace_s + patience_s; !l->over; usleep(1000)) {
+        launch_poll(l);
+        // The kernel ends the ranks with their keeper (PR_SET_PDEATHSIG).
+        if (!l->over && launch_now() > until)
+            kill(l->keeper, SIGKILL);
+    }
+    launch_poll(l);
+}
+
+void launch_free(struct launch *l)
+{
+    if (!l->over)
+        launch_stop(l, 0);
+    if (l->lifeline >= 0)
+        close(l->lifeline);
+    free(l->folder);
+    free(l->ends);
+    *l = (struct launch){.keeper = -1, .lifeline = -1, .over = true};
+}
+
+const char *rank_end_text(const struct rank_end *e, char *buffer, size_t size)
+{
+    if (!e->ended)
+        snprintf(buffer, size, "still running");
+    else if (e->exec_errno != 0)
+        snprintf(buffer, size, "cannot be executed: %s", strerror(e->exec_errno));
+    else if (e->signal != 0)
+        snprintf(buffer, size, "signal %d (%s)", e->signal, strsignal(e->signal));
+    else
+        snprintf(buffer, size, "exit status %d", e->status);
+    return buffer;
+}

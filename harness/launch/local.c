@@ -1,0 +1,65 @@
+// The launcher `local`: one process per rank on this machine, with torchrun's environment.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "harness/launch/keeper.h"
+#include "harness/launch/launchers.h"
+
+int launcher_free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = -1;
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        getsockname(fd, (struct sockaddr *)&address, &size) == 0)
+        port = ntohs(address.sin_port);
+    if (fd >= 0)
+        close(fd);
+    return port;
+}
+
+static bool make_task(const struct launch_plan *plan, int rank, int port, struct keeper_task *task, struct error *error)
+{
+    char text[8][64], job[4200];
+    const char *pairs[9] = {0};
+    const struct { const char *name; int value; } numbers[] = {
+        {"RANK", rank}, {"WORLD_SIZE", plan->ranks}, {"LOCAL_RANK", rank}, {"LOCAL_WORLD_SIZE", plan->ranks}, {"MASTER_PORT", port},
+    };
+    for (int i = 0; i < 5; i++) {
+        snprintf(text[i], sizeof text[i], "%s=%d", numbers[i].name, numbers[i].value);
+        pairs[i] = text[i];
+    }
+    snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
+    pairs[5] = "MASTER_ADDR=127.0.0.1";
+    pairs[6] = job;
+    const char *const *lists[] = {plan->environment, pairs};
+    task->argv = argv_append(NULL, plan->command);
+    task->envp = environment_make(lists, 2);
+    task->folder = strdup(plan->folder);
+    if (task->argv == NULL || task->envp == NULL || task->folder == NULL ||
+        asprintf(&task->log, "%s/rank%d.log", plan->folder, rank) < 0 ||
+        asprintf(&task->end, "%s/rank%d.end", plan->folder, rank) < 0)
+        return error_set(error, "out of memory");
+    return true;
+}
+
+bool launcher_local_start(const struct launch_plan *plan, struct launch *launch, struct error *error)
+{
+    int port = launcher_free_port();
+    if (port < 0)
+        return error_set(error, "no free port on 127.0.0.1: %s", strerror(errno));
+    struct keeper_task *tasks = calloc((size_t)plan->ranks, sizeof *tasks);
+    bool ok = tasks != NULL || error_set(error, "out of memory");
+    for (int r = 0; ok && r < plan->ranks; r++)
+        ok = make_task(plan, r, port, &tasks[r], error);
+    ok = ok && keeper_start(tasks, plan->ranks, launch, error);
+    for (int r = 0; tasks != NULL && r < plan->ranks; r++)
+        keeper_task_free(&tasks[r]);
+    free(tasks);
+    return ok;
+}
