@@ -24,11 +24,11 @@
  * tables only); 0 extent for a DIM, SCALAR or FLAG.
  *
  * bytes  = sum over arrays of touched * size * (reads + writes): the traffic that no cache can save.
- * flop   = additions, multiplications, divisions, maxima and calls of exp, tanh, sqrt, log, cos, sin and
- *          pow of the plain formula, one each; multiplications by a literal 1 and negations are free.
+ * flop   = additions, multiplications, divisions, comparisons and calls of exp, tanh, sqrt, log, cos,
+ *          sin and pow of the plain formula, one each; negations, magnitudes and factors of 1 are free.
  * budget = bound on |float32 - float64| for each output array, in units of u = 2^-24 times the array's
  *          largest magnitude, for standard normal data. 16-bit types: u_16 + budget u, of the same unit.
- *          Measured, then doubled or more; see docs in kernels/README.md.
+ *          Measured, then doubled or more: kernels/README.md has the figures.
  */
 #ifndef KERNELS_TABLE_H
 #define KERNELS_TABLE_H
@@ -48,7 +48,7 @@
     X(void, layernorm_backward,                                                                               \
       "h = (x - mean) rstd, g = dy gamma; dx = rstd (g - sum_c g / C - h sum_c (g h) / C); "                  \
       "dgamma += sum_r dy h; dbeta += sum_r dy",                                                              \
-      rows *(14.0 * C + 2), 24 + 0.5 * rows, "derivative of layernorm_forward")                               \
+      rows *(13.0 * C + 2), 24 + 0.5 * rows, "derivative of layernorm_forward")                               \
     X(void, rmsnorm_forward, "rstd = 1/sqrt(sum_c x^2 / C + eps); y = x rstd gamma", rows *(4.0 * C + 4), 12, \
       "Zhang, Sennrich 2019, arXiv:1910.07467, eq. 4")                                                        \
     X(void, rmsnorm_backward,                                                                                 \
@@ -56,8 +56,8 @@
       rows *(9.0 * C + 1), 24 + 0.5 * rows, "derivative of rmsnorm_forward")                                  \
     X(void, rope_forward,                                                                                     \
       "a = t theta^(-2i/D); (x[i], x[i+D/2]) = (x[i] cos a - x[i+D/2] sin a, x[i+D/2] cos a + x[i] sin a)",   \
-      3.0 * B * T * H * D + 1.5 * T * D + D, 8, "Su et al. 2021, arXiv:2104.09864, eq. 34; pairs (i, i+D/2)") \
-    X(void, rope_backward, "the rotation by -a", 3.0 * B * T * H * D + 1.5 * T * D + D, 8,                    \
+      3.0 * B * T * H * D + 1.5 * T * D + 0.5 * D, 8, "Su et al. 2021, arXiv:2104.09864, eq. 34; pairs (i, i+D/2)") \
+    X(void, rope_backward, "the rotation by -a", 3.0 * B * T * H * D + 1.5 * T * D + 0.5 * D, 8,                    \
       "transpose of rope_forward")                                                                            \
     X(void, attention_forward,                                                                                \
       "s[i,j] = scale q[i].k[j], j <= i; lse[i] = log sum_j exp s[i,j]; out[i] = sum_j exp(s[i,j] - lse[i]) " \
@@ -74,7 +74,7 @@
     X(void, gelu_backward,                                                                                    \
       "t = tanh(sqrt(2/pi) (x + 0.044715 x^3)); dx = dy ((1 + t) + x (1 - t^2) sqrt(2/pi) "                   \
       "(1 + 0.134145 x^2)) / 2",                                                                              \
-      18.0 * n, 12, "derivative of gelu_forward")                                                             \
+      17.0 * n, 12, "derivative of gelu_forward")                                                             \
     X(void, swiglu_forward, "y = a b / (1 + exp(-a))", 4.0 * n, 8, "Shazeer 2020, arXiv:2002.05202, eq. 6")   \
     X(void, swiglu_backward,                                                                                  \
       "s = 1 / (1 + exp(-a)); da = dy b s (1 + a (1 - s)); db = dy a s", 11.0 * n, 12,                        \
@@ -94,11 +94,11 @@
     X(void, sgd,                                                                                              \
       "g' = g + weight_decay p; m = g' if step = 1, else momentum m + (1 - dampening) g'; "                   \
       "p -= lr (nesterov ? g' + momentum m : m)",                                                             \
-      9.0 * n, 8, "Sutskever et al. 2013, ICML; operation order of torch.optim.SGD")                          \
+      9.0 * n + 1, 8, "Sutskever et al. 2013, ICML; operation order of torch.optim.SGD")                          \
     X(void, adamw,                                                                                            \
       "p *= 1 - lr weight_decay; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "                \
       "p -= lr / (1 - beta1^step) m / (sqrt(v) / sqrt(1 - beta2^step) + eps)",                                \
-      14.0 * n + 7, 16, "Loshchilov, Hutter 2017, arXiv:1711.05101, algorithm 2")                             \
+      14.0 * n + 10, 16, "Loshchilov, Hutter 2017, arXiv:1711.05101, algorithm 2")                             \
     X(void, scale, "x *= alpha", 1.0 * n, 2, "BLAS level 1, SCAL")                                            \
     X(double, norm_l1, "sum |x|", 1.0 * n, 2, "BLAS level 1, ASUM")                                           \
     X(double, norm_l2_squared, "sum x^2", 2.0 * n, 2, "square of BLAS level 1, NRM2")                         \

@@ -17,7 +17,7 @@
 
 #include "kernels/dtype.h"
 
-/* Vectors are passed between inlined functions only, so their calling convention is of no matter. */
+/* Vectors are returned by inlined functions only, so their calling convention is of no matter. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define INLINE static inline __attribute__((always_inline, unused))
@@ -25,6 +25,7 @@
 #if KERNELS_REAL_BITS == 32
 typedef float REAL;
 typedef uint32_t BITS;
+typedef int32_t SIGNED_BITS;
 #define REAL_DTYPE DTYPE_F32
 #define REAL_MATH(name) name##f
 #define REAL_INFINITY_BITS 0x7f800000u
@@ -32,6 +33,7 @@ typedef uint32_t BITS;
 #else
 typedef double REAL;
 typedef uint64_t BITS;
+typedef int64_t SIGNED_BITS;
 #define REAL_DTYPE DTYPE_F64
 #define REAL_MATH(name) name
 #define REAL_INFINITY_BITS 0x7ff0000000000000u
@@ -39,6 +41,7 @@ typedef uint64_t BITS;
 #endif
 
 typedef REAL lanes __attribute__((vector_size(32)));
+typedef SIGNED_BITS lane_bits __attribute__((vector_size(32))); /* what a comparison of lanes yields */
 enum { LANES = 32 / sizeof(REAL) };
 
 /* Four elements as doubles: sums over whole tensors are formed in double. */
@@ -59,8 +62,9 @@ INLINE quad_double quad_load(const REAL *x)
     return __builtin_convertvector(value, quad_double);
 }
 
-INLINE REAL lanes_sum(lanes v)
+INLINE REAL lanes_sum(const lanes *partial)
 {
+    lanes v = *partial;
 #if KERNELS_REAL_BITS == 32
     return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
 #else
@@ -75,7 +79,7 @@ INLINE REAL real_sum(int64_t n, const REAL *x)
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         partial += lanes_load(x + i);
-    REAL sum = lanes_sum(partial);
+    REAL sum = lanes_sum(&partial);
     for (; i < n; i++)
         sum += x[i];
     return sum;
@@ -88,7 +92,7 @@ INLINE REAL real_dot(int64_t n, const REAL *x, const REAL *y)
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         partial += lanes_load(x + i) * lanes_load(y + i);
-    REAL sum = lanes_sum(partial);
+    REAL sum = lanes_sum(&partial);
     for (; i < n; i++)
         sum += x[i] * y[i];
     return sum;
@@ -97,31 +101,35 @@ INLINE REAL real_dot(int64_t n, const REAL *x, const REAL *y)
 /* max_i x[i], n > 0; a NaN may be passed over: whoever takes exp(x - max) meets it again. */
 INLINE REAL real_max(int64_t n, const REAL *x)
 {
-    REAL partial[LANES];
-    for (int l = 0; l < LANES; l++)
-        partial[l] = x[0];
+    lanes largest = x[0] - (lanes){0};
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            partial[l] = x[i + l] > partial[l] ? x[i + l] : partial[l];
-    for (; i < n; i++)
-        partial[0] = x[i] > partial[0] ? x[i] : partial[0];
+    for (; i + LANES <= n; i += LANES) {
+        lanes next = lanes_load(x + i);
+        lane_bits greater = next > largest;
+        largest = (lanes)(((lane_bits)next & greater) | ((lane_bits)largest & ~greater));
+    }
+    REAL max = largest[0];
     for (int l = 1; l < LANES; l++)
-        partial[0] = partial[l] > partial[0] ? partial[l] : partial[0];
-    return partial[0];
+        max = largest[l] > max ? largest[l] : max;
+    for (; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    return max;
 }
 
 #if KERNELS_REAL_BITS == 32
 /*
  * exp(x) within 2 ulp. x = k ln 2 + r with |r| <= ln(2)/2, and exp(r) by its series to r^7/7!, whose
  * remainder is below r^8/8! < 0.1 u. ln 2 is split so that k times its upper part is exact. 2^k is applied
- * in two factors, because 2^-150 and 2^128 are no floats.
+ * in two factors, because 2^-150 and 2^128 are no floats. |x| is clamped to 104, where exp is 0 or infinite
+ * already; on the bits, because a comparison of floats might trap and keeps a loop from being vectorised.
  */
 INLINE float real_exp(float x)
 {
     const float round_to_integer = 0x1.8p23f;
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
+    uint32_t bits = dtype_float_bits(x), magnitude = bits & 0x7fffffff;
+    uint32_t clamped = magnitude > 0x42d00000 ? 0x42d00000 : magnitude;
+    clamped = magnitude > 0x7f800000 ? magnitude : clamped;
+    x = dtype_float_from_bits(clamped | (bits & 0x80000000));
     float shifted = x * 0x1.715476p0f + round_to_integer, k = shifted - round_to_integer;
     float r = (x - k * 0x1.63p-1f) + k * 0x1.bd0106p-13f;
     float p = 1.0f / 5040;
