@@ -1,0 +1,100 @@
+// See scratch.h. A process is known by its pid and its start time, since pids are used again.
+// Source: proc(5), /proc/[pid]/stat field 22: start time in clock ticks after boot.
+#include "harness/run/scratch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char prefix[] = "fsdpmark.";
+
+static bool start_time(long pid, unsigned long long *ticks)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *file = fopen(path, "re");
+    size_t size = file == NULL ? 0 : fread(text, 1, sizeof text - 1, file);
+    if (file != NULL)
+        fclose(file);
+    text[size] = 0;
+    const char *at = strrchr(text, ')');
+    // ')' ends field 2; the blank before field 22 is the twentieth after it.
+    for (int blank = 0; at != NULL && blank < 20; blank++)
+        at = strchr(at + 1, ' ');
+    return at != NULL && sscanf(at, " %llu", ticks) == 1;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info, (void)type, (void)walk;
+    remove(path);
+    return 0;
+}
+
+void scratch_remove(const char *folder)
+{
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static const char *temporary_folder(void)
+{
+    const char *t = getenv("TMPDIR");
+    return t != NULL && t[0] == '/' ? t : "/tmp";
+}
+
+static void remove_stale(void)
+{
+    DIR *folder = opendir(temporary_folder());
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        long pid;
+        unsigned long long recorded, current;
+        char rest, path[4096];
+        struct stat info;
+        if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 ||
+            sscanf(entry->d_name + sizeof prefix - 1, "%ld.%llu%c", &pid, &recorded, &rest) != 2)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", temporary_folder(), entry->d_name);
+        bool alive = start_time(pid, &current) && current == recorded;
+        if (!alive && lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid())
+            scratch_remove(path);
+    }
+    if (folder != NULL)
+        closedir(folder);
+}
+
+char *scratch_make(struct error *error)
+{
+    unsigned long long ticks = 0;
+    char *path;
+    remove_stale();
+    start_time(getpid(), &ticks);
+    if (asprintf(&path, "%s/%s%ld.%llu", temporary_folder(), prefix, (long)getpid(), ticks) < 0)
+        return NULL;
+    if (mkdir(path, 0700) != 0) {
+        error_set(error, "%s: cannot be made: %s", path, strerror(errno));
+        free(path);
+        return NULL;
+    }
+    return path;
+}
+
+bool scratch_folder(const char *path, struct error *error)
+{
+    char copy[4096];
+    if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
+        return error_set(error, "%s: the path is too long", path);
+    for (char *slash = copy + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = 0;
+        mkdir(copy, 0777);
+        *slash = '/';
+    }
+    if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+        return error_set(error, "%s: cannot be made: %s", path, strerror(errno));
+    return true;
+}

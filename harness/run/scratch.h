@@ -1,0 +1,17 @@
+// The temporary folder of one run, and the folders that killed runs have left.
+#ifndef HARNESS_SCRATCH_H
+#define HARNESS_SCRATCH_H
+
+#include <stdbool.h>
+
+#include "harness/protocol/error.h"
+
+// Makes $TMPDIR/fsdpmark.<pid>.<start time of the pid> (mode 0700) and removes those of this user whose process is gone.
+// NULL on failure; the path is owned by the caller.
+char *scratch_make(struct error *error);
+// Removes a folder and all in it; follows no link.
+void scratch_remove(const char *folder);
+// Makes a folder and its parents; an existing one is fine. Errors: "PATH: reason".
+bool scratch_folder(const char *path, struct error *error);
+
+#endif
