@@ -1,0 +1,219 @@
+// Opening the results store and running its statements.
+//
+// Write-ahead logging makes a killed writer harmless: what was committed is in the log, and the next
+// one to open the file replays it. synchronous = NORMAL syncs at checkpoints, which under a log is
+// safe against a crash of the process always and never corrupts after one of the machine
+// (source: sqlite.org/pragma.html#pragma_synchronous).
+#include "harness/store/connection.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/protocol/memory.h"
+#include "schema.h"
+
+enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 1, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
+
+#define CASE_COLUMNS                                                                                              \
+    "implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, "     \
+    "origin, seconds, judge_seconds, start, log_tail, figures"
+#define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
+
+static const char *const statement_sql[SQL_STATEMENTS] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_COMMIT] = "COMMIT",
+    [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_BEGIN_RUN] = "INSERT INTO run (command, profile, pattern, seed, environment, started) VALUES (?, ?, ?, ?, ?, " NOW ")",
+    [SQL_END_RUN] = "UPDATE run SET ended = " NOW ", exit_status = ? WHERE id = ?",
+    [SQL_SET_PLAN] = "INSERT INTO plan (run, implementation, planned, versions) VALUES (?, ?, ?, ?) "
+                     "ON CONFLICT DO UPDATE SET planned = excluded.planned, versions = excluded.versions",
+    [SQL_RECORD_CASE] = "INSERT INTO judged_case (run, " CASE_COLUMNS ") "
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [SQL_RECORD_RESULT] = "INSERT INTO result (judged_case, position, check_name, verdict, figure, bound, unit, message, "
+                          "classes, ranks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [SQL_HAS_CASE] = "SELECT 1 FROM judged_case WHERE run = ? AND implementation = ? AND case_id = ?",
+    [SQL_NEWEST_RUN] = "SELECT max(id) FROM run",
+    [SQL_RUN] = "SELECT id, command, profile, pattern, started, ended, exit_status, seed, environment FROM run WHERE id = ?",
+    [SQL_PLANS] = "SELECT implementation, planned, versions FROM plan WHERE run = ? ORDER BY rowid",
+    [SQL_COUNTS] = "SELECT (SELECT count(*) FROM judged_case WHERE run = ?1), (SELECT count(*) FROM result r "
+                   "JOIN judged_case c ON c.id = r.judged_case WHERE c.run = ?1)",
+    [SQL_CASES] = "SELECT " CASE_COLUMNS ", id FROM judged_case WHERE run = ? ORDER BY id",
+    [SQL_RESULTS] = "SELECT r.judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks "
+                    "FROM judged_case c JOIN result r ON r.judged_case = c.id WHERE c.run = ? ORDER BY c.id, r.position",
+    [SQL_RUNS] = "SELECT r.id, r.command, r.profile, r.pattern, r.started, r.ended, r.exit_status, "
+                 "sum(v.verdict = 'PASS'), sum(v.verdict = 'FAIL'), sum(v.verdict = 'SKIP'), sum(v.verdict = 'BROKEN'), "
+                 "count(v.run) FROM run r LEFT JOIN case_verdict v ON v.run = r.id GROUP BY r.id ORDER BY r.id",
+    [SQL_RUN_IDS] = "SELECT id FROM run ORDER BY id DESC",
+};
+
+bool store_failed(struct store *s, const char *what, struct error *error) {
+    return error_set(error, "%s: %s: %s", s->path, what, s->db ? sqlite3_errmsg(s->db) : "out of memory");
+}
+
+static bool bind_all(sqlite3_stmt *q, const char *format, va_list args) {
+    int status = SQLITE_OK;
+    for (int i = 1; *format && status == SQLITE_OK; i++, format++) {
+        if (*format == 't') {
+            status = sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
+        } else if (*format == 'i') {
+            status = sqlite3_bind_int64(q, i, va_arg(args, int64_t));
+        } else {
+            double x = va_arg(args, double); // SQLite would store NaN as NULL too; saying so is cheap
+            status = isnan(x) ? sqlite3_bind_null(q, i) : sqlite3_bind_double(q, i, x);
+        }
+    }
+    return status == SQLITE_OK;
+}
+
+static sqlite3_stmt *bind_list(struct store *s, enum statement id, struct error *error, const char *format, va_list args) {
+    sqlite3_stmt **q = &s->statements[id];
+    if (!*q && sqlite3_prepare_v3(s->db, statement_sql[id], -1, SQLITE_PREPARE_PERSISTENT, q, NULL) != SQLITE_OK) {
+        store_failed(s, "cannot prepare a statement", error);
+        return NULL;
+    }
+    sqlite3_reset(*q);
+    if (bind_all(*q, format, args)) return *q;
+    store_failed(s, "cannot bind a statement", error);
+    return NULL;
+}
+
+sqlite3_stmt *store_bind(struct store *s, enum statement id, struct error *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    sqlite3_stmt *q = bind_list(s, id, error, format, args);
+    va_end(args);
+    return q;
+}
+
+bool store_step(struct store *s, sqlite3_stmt *statement, bool *row, struct error *error) {
+    int status = sqlite3_step(statement);
+    *row = status == SQLITE_ROW;
+    if (*row) return true;
+    if (status != SQLITE_DONE) store_failed(s, "cannot read or write the results", error);
+    sqlite3_reset(statement); // ends the implicit transaction, so that no reader holds the log open
+    return status == SQLITE_DONE;
+}
+
+bool store_run(struct store *s, enum statement id, struct error *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    sqlite3_stmt *q = bind_list(s, id, error, format, args);
+    va_end(args);
+    bool row;
+    return q && store_step(s, q, &row, error);
+}
+
+// The one number that a query gives.
+static bool query_number(struct store *s, const char *sql, int64_t *out, struct error *error) {
+    sqlite3_stmt *q = NULL;
+    bool ok = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW;
+    if (ok) *out = sqlite3_column_int64(q, 0);
+    else if (sqlite3_errcode(s->db) == SQLITE_NOTADB) error_set(error, "%s: not a results store: the file is no SQLite database", s->path);
+    else store_failed(s, "cannot open the results store", error);
+    sqlite3_finalize(q);
+    return ok;
+}
+
+// Switching the journal mode needs the file alone and does not wait for the busy timeout, so two programs that
+// create a store at once are made to take turns here.
+static bool execute_waiting(struct store *s, const char *sql, struct error *error) {
+    for (int waited = 0; waited < BUSY_MS; waited += BUSY_STEP_MS) {
+        int status = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
+        if (status == SQLITE_OK) return true;
+        if ((status & 0xff) != SQLITE_BUSY) break;
+        sqlite3_sleep(BUSY_STEP_MS);
+    }
+    return store_failed(s, "cannot set up the results store", error);
+}
+
+struct identity { int64_t application, version, objects; };
+static bool identify(struct store *s, struct identity *out, struct error *error) {
+    return query_number(s, "PRAGMA application_id", &out->application, error) &&
+           query_number(s, "PRAGMA user_version", &out->version, error) &&
+           query_number(s, "SELECT count(*) FROM sqlite_master", &out->objects, error);
+}
+
+static bool is_empty(const struct identity *i) { return !i->application && !i->version && !i->objects; }
+
+static bool check_identity(struct store *s, const struct identity *i, struct error *error) {
+    if (i->application != APPLICATION_ID)
+        return error_set(error, "%s: not a results store: a SQLite database of another program (application id %lld, expected %d)",
+                         s->path, (long long)i->application, APPLICATION_ID);
+    if (i->version != SCHEMA_VERSION)
+        return error_set(error, "%s: results store of schema version %lld, this program reads and writes version %d; "
+                         "use the fsdpmark that wrote it, or another file", s->path, (long long)i->version, SCHEMA_VERSION);
+    return true;
+}
+
+// Tables are made inside one transaction, after a second look: another program may have been first.
+static bool create(struct store *s, struct error *error) {
+    if (!execute_waiting(s, "PRAGMA journal_mode = WAL", error) || !execute_waiting(s, "BEGIN IMMEDIATE", error)) return false;
+    struct identity now;
+    bool ok = identify(s, &now, error);
+    if (ok && is_empty(&now))
+        ok = sqlite3_exec(s->db, schema_sql, NULL, NULL, NULL) == SQLITE_OK || store_failed(s, "cannot create the tables", error);
+    if (sqlite3_exec(s->db, ok ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK && ok)
+        ok = store_failed(s, "cannot create the tables", error);
+    return ok;
+}
+
+static bool prepare_store(struct store *s, bool read_only, struct error *error) {
+    struct identity i;
+    if (!identify(s, &i, error)) return false;
+    if (is_empty(&i)) {
+        if (read_only) return error_set(error, "%s: an empty file, expected a results store (`fsdpmark check` writes one)", s->path);
+        if (!create(s, error) || !identify(s, &i, error)) return false;
+    }
+    if (!check_identity(s, &i, error)) return false;
+    if (read_only) return true;
+    return execute_waiting(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", error);
+}
+
+// A log that a killed writer left needs its index file beside it even to be read. In a folder that cannot be written,
+// a store without a log can still be read as the immutable file that it is.
+static int open_file(struct store *s, bool read_only) {
+    if (!read_only) return sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    char *log = sqlite3_mprintf("%s-wal", s->path), *folder = sqlite3_mprintf("%s", s->path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash) slash[1] = 0;
+    bool immutable = log && folder && access(log, F_OK) && access(slash ? folder : ".", W_OK);
+    sqlite3_free(folder);
+    sqlite3_free(log);
+    if (!immutable) return sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READONLY, NULL);
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, "file:");
+    for (const char *p = s->path; *p; p++)
+        strchr("%?#", *p) ? sqlite3_str_appendf(uri, "%%%02X", *p) : sqlite3_str_appendchar(uri, 1, *p);
+    sqlite3_str_appendall(uri, "?immutable=1");
+    char *text = sqlite3_str_finish(uri);
+    int status = text ? sqlite3_open_v2(text, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) : SQLITE_NOMEM;
+    sqlite3_free(text);
+    return status;
+}
+
+bool store_open(const char *path, bool read_only, struct store **out, struct error *error) {
+    *out = NULL;
+    if (read_only && access(path, F_OK))
+        return error_set(error, "%s: no such file, expected a results store (`fsdpmark check` writes one)", path);
+    struct store *s = memory_zeros(1, sizeof *s);
+    s->path = memory_text(path);
+    bool ok = open_file(s, read_only) == SQLITE_OK || store_failed(s, "cannot open the results store", error);
+    if (ok) {
+        sqlite3_busy_timeout(s->db, BUSY_MS);
+        ok = prepare_store(s, read_only, error);
+    }
+    if (ok) *out = s;
+    else store_close(s);
+    return ok;
+}
+
+void store_close(struct store *s) {
+    if (!s) return;
+    for (int i = 0; i < SQL_STATEMENTS; i++) sqlite3_finalize(s->statements[i]);
+    sqlite3_close(s->db);
+    free(s->path);
+    free(s);
+}
