@@ -35,12 +35,12 @@
 
 #define KERNEL_TABLE(X)                                                                                       \
     X(void, matmul, "C = alpha op(A) op(B) + beta C; A, B, C row-major; beta = 0 does not read C",            \
-      2.0 * M * N * K, 8 + 0.5 * K, "BLAS level 3, GEMM")                                                     \
+      2.0 * M * N * K, 8 + 0.25 * K, "BLAS level 3, GEMM")                                                     \
     X(void, bias_add_forward, "y[r,c] += bias[c]", 1.0 * rows * C, 2, "affine layer")                         \
-    X(void, bias_backward, "dbias[c] += sum_r dy[r,c]", 1.0 * rows * C, 4 + 0.5 * rows, "affine layer")       \
+    X(void, bias_backward, "dbias[c] += sum_r dy[r,c]", 1.0 * rows * C, 4 + 0.25 * rows, "affine layer")       \
     X(void, add, "y += x", 1.0 * n, 2, "residual sum")                                                        \
     X(void, embedding_forward, "out[r,:] = table[tokens[r],:]", 0.0, 0, "table lookup")                       \
-    X(void, embedding_backward, "dtable[tokens[r],:] += dout[r,:]", 1.0 * rows * C, 4 + 0.5 * rows,           \
+    X(void, embedding_backward, "dtable[tokens[r],:] += dout[r,:]", 1.0 * rows * C, 4 + 0.25 * rows,          \
       "transpose of the lookup")                                                                              \
     X(void, layernorm_forward,                                                                                \
       "mean = sum_c x / C; rstd = 1/sqrt(sum_c (x - mean)^2 / C + eps); y = (x - mean) rstd gamma + beta",    \
@@ -48,12 +48,12 @@
     X(void, layernorm_backward,                                                                               \
       "h = (x - mean) rstd, g = dy gamma; dx = rstd (g - sum_c g / C - h sum_c (g h) / C); "                  \
       "dgamma += sum_r dy h; dbeta += sum_r dy",                                                              \
-      rows *(13.0 * C + 2), 24 + 0.5 * rows, "derivative of layernorm_forward")                               \
+      rows *(13.0 * C + 2), 16 + 0.25 * rows, "derivative of layernorm_forward")                               \
     X(void, rmsnorm_forward, "rstd = 1/sqrt(sum_c x^2 / C + eps); y = x rstd gamma", rows *(4.0 * C + 4), 12, \
       "Zhang, Sennrich 2019, arXiv:1910.07467, eq. 4")                                                        \
     X(void, rmsnorm_backward,                                                                                 \
       "h = x rstd, g = dy gamma; dx = rstd (g - h sum_c (g h) / C); dgamma += sum_r dy h",                    \
-      rows *(9.0 * C + 1), 24 + 0.5 * rows, "derivative of rmsnorm_forward")                                  \
+      rows *(9.0 * C + 1), 16 + 0.25 * rows, "derivative of rmsnorm_forward")                                  \
     X(void, rope_forward,                                                                                     \
       "a = t theta^(-2i/D); (x[i], x[i+D/2]) = (x[i] cos a - x[i+D/2] sin a, x[i+D/2] cos a + x[i] sin a)",   \
       3.0 * B * T * H * D + 1.5 * T * D + 0.5 * D, 8, "Su et al. 2021, arXiv:2104.09864, eq. 34; pairs (i, i+D/2)") \
@@ -62,12 +62,12 @@
     X(void, attention_forward,                                                                                \
       "s[i,j] = scale q[i].k[j], j <= i; lse[i] = log sum_j exp s[i,j]; out[i] = sum_j exp(s[i,j] - lse[i]) " \
       "v[j]; query head h reads key head h / (Hq / Hkv)",                                                     \
-      B *Hq *(0.5 * T * (T + 1) * (4.0 * D + 5) + T * (D + 2.0)), 32 + 1.0 * D,                               \
+      B *Hq *(0.5 * T * (T + 1) * (4.0 * D + 5) + T * (D + 2.0)), 12 + 0.5 * D,                               \
       "Vaswani et al. 2017, arXiv:1706.03762, eq. 1; groups: Ainslie et al. 2023, arXiv:2305.13245")          \
     X(void, attention_backward,                                                                               \
       "p = exp(s - lse); dv[j] = sum_i p dout[i]; ds = p (dout[i].v[j] - dout[i].out[i]); "                   \
       "dq[i] = scale sum_j ds k[j]; dk[j] = scale sum_i ds q[i]",                                             \
-      B *Hq *(0.5 * T * (T + 1) * (10.0 * D + 5) + 3.0 * T * D) + 1.0 * B * T * Hkv * D, 64 + 1.0 * D,        \
+      B *Hq *(0.5 * T * (T + 1) * (10.0 * D + 5) + 3.0 * T * D) + 1.0 * B * T * Hkv * D, 40 + 0.5 * D,        \
       "Dao et al. 2022, arXiv:2205.14135, appendix B.2")                                                      \
     X(void, gelu_forward, "y = x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2", 9.0 * n, 8,                  \
       "Hendrycks, Gimpel 2016, arXiv:1606.08415, section 2")                                                  \
@@ -83,12 +83,12 @@
     X(void, relu_backward, "dx = dy if x > 0, else 0", 1.0 * n, 0, "derivative of relu_forward; 0 at 0")      \
     X(void, softmax_xent_forward,                                                                             \
       "lse[r] = log sum_v exp logits[r,v]; loss = sum_r weights[r] (lse[r] - logits[r,targets[r]])",          \
-      rows *(4.0 * V + 5), 16, "log-sum-exp: Blanchard, Higham, Higham 2021, eq. 1.3-1.4")                    \
+      rows *(4.0 * V + 5), 8, "log-sum-exp: Blanchard, Higham, Higham 2021, eq. 1.3-1.4")                    \
     X(void, softmax_xent_backward,                                                                            \
       "dlogits[r,v] = scale weights[r] (exp(logits[r,v] - lse[r]) - [v = targets[r]])",                       \
-      rows *(3.0 * V + 2), 16, "derivative of softmax_xent_forward")                                          \
+      rows *(3.0 * V + 2), 24, "derivative of softmax_xent_forward")                                          \
     X(void, squared_error_forward, "loss = sum_r weights[r] sum_c (y[r,c] - t[r,c])^2", rows *(3.0 * C + 2),  \
-      16, "least squares")                                                                                    \
+      8, "least squares")                                                                                    \
     X(void, squared_error_backward, "dy[r,c] = 2 scale weights[r] (y[r,c] - t[r,c])", rows *(2.0 * C + 2), 4, \
       "derivative of squared_error_forward")                                                                  \
     X(void, sgd,                                                                                              \
@@ -100,8 +100,8 @@
       "p -= lr / (1 - beta1^step) m / (sqrt(v) / sqrt(1 - beta2^step) + eps)",                                \
       14.0 * n + 10, 16, "Loshchilov, Hutter 2017, arXiv:1711.05101, algorithm 2")                             \
     X(void, scale, "x *= alpha", 1.0 * n, 2, "BLAS level 1, SCAL")                                            \
-    X(double, norm_l1, "sum |x|", 1.0 * n, 2, "BLAS level 1, ASUM")                                           \
-    X(double, norm_l2_squared, "sum x^2", 2.0 * n, 2, "square of BLAS level 1, NRM2")                         \
+    X(double, norm_l1, "sum |x|", 1.0 * n, 0, "BLAS level 1, ASUM")                                           \
+    X(double, norm_l2_squared, "sum x^2", 2.0 * n, 0, "square of BLAS level 1, NRM2")                         \
     X(double, norm_linf, "max |x|; NaN if any x is NaN", 1.0 * n, 0, "maximum norm")                          \
     X(bool, all_finite, "true if no x is infinite or NaN", 0.0, 0, "IEEE 754-2019, 5.7.2 isFinite")
 
