@@ -10,6 +10,10 @@
 //   call i:  in = out of call i-1 (call 0 has none)   forward(i): params, in -> out, saved
 //   backward(i): params, in, saved, dout -> din (overwritten), grads (accumulated)
 //   The last call computes the loss: it has no out; its backward starts from the batch's scale.
+//
+// out, dout and din are opaque between calls (witness: a float64 partial loss per row; mlp: the pre-activation; else
+// the residual stream in the storage dtype). Every array given to the model is aligned to MODEL_ALIGNMENT bytes,
+// and none overlaps another. Nothing here allocates, model_create and the kernels' own scratch pool excepted.
 #ifndef REFERENCE_MODEL_H
 #define REFERENCE_MODEL_H
 
@@ -17,7 +21,7 @@
 #include "harness/protocol/tensors.h"
 #include "kernels/kernels.h"
 
-enum { MODEL_LAYER_PARAMETERS = 32 };
+enum { MODEL_LAYER_PARAMETERS = 32, MODEL_ALIGNMENT = 64 };
 
 struct model_layer {
     const char *unit;                       // name of the block, "" for the root
@@ -25,7 +29,7 @@ struct model_layer {
     int parameters[MODEL_LAYER_PARAMETERS]; // indices into the case's table, in the layer's own order
                                             // (a tied one: the index of the storage it shares)
     int kind;                               // private to the model's file
-    int64_t a, b;                           // private (sizes)
+    int64_t inputs, outputs;                // private: mlp, the layer's sizes
 };
 
 struct model {
@@ -36,7 +40,7 @@ struct model {
     struct model_layer *layers;
     int call_count;
     int *calls;                             // layer index of each call
-    const struct model_ops *ops;            // private: per kind functions
+    const struct model_ops *ops;            // private: the functions of the model's kind (ops.h)
 };
 
 // The rows that one rank works on in one microbatch. Arrays are the rank's rows of data.safetensors.
@@ -56,11 +60,14 @@ struct model_arrays {
     void *const *gradients;
 };
 
-// The parameter table of a model: names, shapes, units, ties, decay. Fills c->parameters from c->model.
-// Errors: sizes that contradict each other (dim % heads, heads % kv_heads, calls that do not chain ...).
+// The parameter table of a model: names, shapes, units, ties, decay. Fills c->parameters (empty before) from c->model.
+// decay is false for biases and norms; in a witness for the parameters named "bias". An unused layer of an mlp is its
+// own unit. Errors: sizes that contradict each other (dim % heads, heads % kv_heads, calls that do not chain ...);
+// the table is empty then.
 bool model_parameter_table(struct fsdp_case *c, struct error *error);
 
-// Builds the calls for a case whose table is filled. The table must equal model_parameter_table's.
+// Builds layers (also those that no call uses) and calls for a case whose table is filled. Errors: the table differs
+// from model_parameter_table's, no kernels for the storage dtype. *m is to be freed in either case.
 bool model_create(struct model *m, const struct fsdp_case *c, enum dtype storage, struct error *error);
 void model_free(struct model *m);
 
@@ -68,7 +75,8 @@ void model_free(struct model *m);
 size_t model_out_bytes(const struct model *m, int call, int64_t rows);   // 0 for the last
 size_t model_saved_bytes(const struct model *m, int call, int64_t rows);
 size_t model_scratch_bytes(const struct model *m, int64_t rows);         // largest need of any forward or backward
-// Floating point operations of one forward / backward of the call (2 per multiply-add).
+// Floating point operations of the products in one forward / backward of the call (2 per multiply-add; causal
+// attention counts the pairs it needs; norms, activations and additions are left out, as is usual for MFU).
 double model_call_flops(const struct model *m, int call, int64_t rows, bool backward);
 
 // Runs one call. in NULL for call 0, out NULL for the last. loss: the last call adds
@@ -79,8 +87,13 @@ void model_forward(const struct model *m, int call, const struct model_batch *ba
 void model_backward(const struct model *m, int call, const struct model_batch *batch, const struct model_arrays *arrays,
                     const void *in, const void *saved, const void *dout, void *din, void *scratch);
 
+// What the last call predicted, from its saved bytes: mlp y (rows, sizes[last]), transformer logits (rows, context, V),
+// in the storage dtype; NULL for a witness.
+const void *model_prediction(const struct model *m, int64_t rows, const void *saved);
+
 // Points a batch at rows [first, end) of (step, micro) of data.safetensors. x_storage: caller's array of
-// parameter_count pointers (witness). Errors: tensors missing, of wrong dtype or shape.
+// parameter_count pointers (witness; may be NULL for other models). scale is set to 1. Errors: tensors missing, of
+// wrong dtype or shape, token or target outside the vocabulary.
 bool model_batch_at(const struct fsdp_case *c, const struct tensors *data, int step, int micro, int64_t first,
                     int64_t end, const float **x_storage, struct model_batch *out, struct error *error);
 // Sum of loss weights of rows [first, end); the W and sum_r(w) of docs/protocol.md.
