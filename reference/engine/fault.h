@@ -1,0 +1,21 @@
+// Seeded faults: bugs that real FSDP implementations had, one line each, at the place where they would sit.
+//
+// What: FAULT(name) is 0 in the normal build. In the faulty build (-DFSDPMARK_FAULTS, program
+//       fsdp-reference-faulty) it is true while the case's option `fault`, or the environment's FSDPMARK_FAULT, is `name`.
+// Why:  a checker is worth what it catches. suite/faults/<name>.yaml lists each, with its class and the cases that show it.
+#ifndef REFERENCE_ENGINE_FAULT_H
+#define REFERENCE_ENGINE_FAULT_H
+
+#include <stdbool.h>
+
+#ifdef FSDPMARK_FAULTS
+#define FAULT(name) fault_is(#name)
+#else
+#define FAULT(name) 0
+#endif
+
+// Sets the active fault (NULL: none); the string is borrowed.
+void fault_set(const char *name);
+bool fault_is(const char *name);
+
+#endif
