@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LINE_LIMIT = 64 << 20 };
+
 bool watch_open(struct watch *w, const char *case_folder, int ranks)
 {
     *w = (struct watch){ranks, calloc((size_t)ranks, sizeof *w->rank)};
@@ -56,6 +58,10 @@ static bool poll_rank(struct rank_watch *r)
     if (r->fd < 0 && (r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
         return false;
     for (;;) {
+        if (r->partial_size > LINE_LIMIT) {
+            r->garbage = true; // no event is that long
+            return false;
+        }
         if (r->partial_capacity - r->partial_size < 4096) {
             char *grown = realloc(r->partial, r->partial_capacity * 2 + 8192);
             if (grown == NULL)

@@ -1,0 +1,57 @@
+// Runs planned cases of one implementation: truths, starts of the workers, verdicts.
+//
+// Every case ends in exactly one call of the sink, except where the run is interrupted. What the worker does wrong is a FAIL of the
+// check `answer`, what the harness could not do is BROKEN; the rest of the cases goes on in a new start.
+#ifndef HARNESS_RUN_H
+#define HARNESS_RUN_H
+
+#include "harness/cases/suite.h"
+#include "harness/judge/judge.h"
+#include "harness/run/truth_cache.h"
+
+struct run_settings {
+    const char *program;      // path of fsdpmark itself
+    const char *scratch;      // this run's temporary folder
+    const char *launcher;     // NULL: the implementation's first
+    double start_deadline_s;  // from a start to the first event
+    double case_deadline_s;   // without a new event; ten times that in all
+    double truth_deadline_s;
+    double budget;            // ratio allowed in the calibrated layer
+    bool keep;                // leave job folders in the scratch folder
+    bool gated;               // an unsharded N = 1 case that does not PASS leaves its sharded cases unjudged
+    void (*tell)(void *context, const char *line); // rare news (a restart, ...), or NULL
+    void *context;            // of tell and sink
+};
+
+// What became of a case.
+struct run_verdict {
+    const struct planned_case *planned;
+    int index;                // in the list given
+    enum verdict verdict;     // the worst of the results
+    int result_count;
+    const struct result *results;
+    double seconds;           // between its first and last event as seen from outside, NAN where it did not end
+    double judge_seconds;
+    int start;                // which start served it, 0 where none did
+    const char *log_tail;     // NULL where all is well
+    json_t *figures;          // array for the store, or NULL
+};
+
+struct run_counts {
+    int cases, starts;
+    double own_s;             // the harness's own time: preparing, loading truths, judging, recording
+};
+
+// Takes the verdict; false (with the error set) ends the run.
+typedef bool (*run_sink)(void *context, const struct run_verdict *v, struct error *error);
+
+// The verdict of a case as gates see it: the worst of its results, where a check that does not apply (SKIP) beside others
+// that PASS changes nothing.
+enum verdict run_verdict_of(const enum verdict *verdicts, int count);
+
+// known: by case, the verdict that an earlier session of the run gave, or -1; NULL: none. Cases get their checkpoint
+// folder under scratch. False only where the run cannot go on.
+bool run_cases(const struct run_settings *s, const struct implementation *implementation, struct plan *plan, const int *known,
+               struct truth_cache *cache, run_sink sink, struct run_counts *counts, struct error *error);
+
+#endif

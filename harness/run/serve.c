@@ -1,0 +1,146 @@
+// Serves the cases of one world size: as few starts of the workers as possible, as many as needed.
+//
+// A start serves cases until the end, or until one of them goes wrong; that one gets its verdict and the next
+// start serves the rest. Each start either decides a case or counts as a failure to start, and two of those in a row
+// decide, so the loop ends.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/launch/interrupt.h"
+#include "harness/run/engine.h"
+#include "harness/run/scratch.h"
+
+// Grace of a start that has gone wrong, and of one whose cases are all decided [s].
+static const double STOP_GRACE_S = 0.5;
+
+static void tell(const struct engine *e, const char *line)
+{
+    if (e->settings->tell != NULL)
+        e->settings->tell(e->settings->context, line);
+}
+
+static bool start(struct service *s, struct error *error)
+{
+    struct engine *e = s->engine;
+    double began_s = launch_now();
+    if (!job_folder_make(s, error))
+        return false;
+    e->counts->own_s += launch_now() - began_s;
+    struct launch_plan plan = {
+        .launcher = e->launcher, .program = e->settings->program, .folder = s->folder, .ranks = s->world_size,
+        .command = (const char *const *)e->implementation->command.items,
+        .environment = (const char *const *)e->implementation->environment.items,
+    };
+    return launch_start(&plan, &s->launch, error);
+}
+
+static void give_to(struct service *s, int position, const struct finding *finding)
+{
+    char *tail = blame_log_tail(s);
+    verdict_give(s->engine, s->index[position], "answer", finding, s->engine->counts->starts, tail);
+    free(tail);
+}
+
+static void judge_position(struct service *s)
+{
+    struct finding end = {0};
+    bool last = s->at == s->count - 1;
+    bool well = !last || follow_end(s, &end);
+    if (!well)
+        launch_stop(&s->launch, STOP_GRACE_S);
+    if (last && interrupt_signal())
+        return;
+    verdict_judge(s, s->at, well ? NULL : &end);
+    char *folder = job_case_folder(s, s->at);
+    if (!s->engine->settings->keep)
+        scratch_remove(folder);
+    free(folder);
+}
+
+// Follows the cases of a running start; ENDING_ENDED where all were judged.
+static enum ending follow_cases(struct service *s)
+{
+    for (s->at = 0; s->at < s->count && !s->engine->stopped; s->at++) {
+        char *folder = job_case_folder(s, s->at);
+        bool ok = watch_open(&s->watch, folder, s->world_size);
+        free(folder);
+        enum ending ending = ok ? follow_case(s) : ENDING_INTERRUPTED;
+        if (ending != ENDING_ENDED)
+            return ending;
+        watch_close(&s->watch);
+        judge_position(s);
+        if (interrupt_signal())
+            return ENDING_INTERRUPTED;
+    }
+    return ENDING_ENDED;
+}
+
+// What a start without a single event means; *failures counts them in a row.
+static void silence(struct service *s, enum ending ending, int *failures)
+{
+    struct finding finding = {0};
+    struct engine *e = s->engine;
+    blame_silence(s, ending, &finding);
+    // A start that hangs costs its whole deadline: it is not tried again with the same case.
+    *failures += ending == ENDING_SILENT_HANG ? 2 : 1;
+    if (*failures < 2) {
+        tell(e, "the workers ended before their first event; they are started once more");
+        return;
+    }
+    // Where other starts have worked, the case is to blame; where none ever did, the rest would fare no better.
+    int last = e->ever_answered ? 1 : s->count;
+    for (int i = 0; i < last && !e->stopped; i++)
+        give_to(s, i, &finding);
+    *failures = 0;
+}
+
+static void one_start(struct service *s, int *failures)
+{
+    struct engine *e = s->engine;
+    struct error error = {0};
+    e->counts->starts++;
+    if (!start(s, &error)) {
+        struct finding finding = {0};
+        finding_broken(&finding, "the workers could not be started: %s", error.text);
+        for (int i = 0; i < s->count && !e->stopped; i++)
+            verdict_give(e, s->index[i], "answer", &finding, e->counts->starts, NULL);
+        launch_free(&s->launch);
+        return;
+    }
+    enum ending ending = follow_cases(s);
+    launch_stop(&s->launch, ending == ENDING_INTERRUPTED ? 1.0 : STOP_GRACE_S);
+    if (s->watch.rank != NULL)
+        watch_poll(&s->watch);
+    if (ending == ENDING_SILENT || ending == ENDING_SILENT_HANG) {
+        silence(s, ending, failures);
+    } else if (ending == ENDING_FAILED || ending == ENDING_HANG) {
+        struct finding finding = {0};
+        int position = blame_case(s, ending, &finding);
+        give_to(s, position, &finding);
+        *failures = 0;
+    }
+    watch_close(&s->watch);
+    launch_free(&s->launch);
+}
+
+void serve_group(struct engine *e, const int *indices, int count)
+{
+    int failures = 0;
+    int *left = calloc((size_t)count, sizeof *left);
+    while (left != NULL && !e->stopped) {
+        struct service s = {.engine = e, .index = left, .world_size = e->plan->cases[indices[0]].c.world_size,
+                            .launch = {.keeper = -1, .lifeline = -1, .over = true}};
+        for (int i = 0; i < count; i++)
+            if (!e->state[indices[i]].over)
+                left[s.count++] = indices[i];
+        if (s.count == 0 || interrupt_signal() ||
+            asprintf(&s.folder, "%s/%s.%d", e->settings->scratch, e->implementation->name, e->counts->starts + 1) < 0)
+            break;
+        one_start(&s, &failures);
+        if (!e->settings->keep)
+            scratch_remove(s.folder);
+        free(s.folder);
+    }
+    free(left);
+}
