@@ -1,0 +1,38 @@
+// case.json to struct fsdp_case. See case.h; what is a field is in case_fields.c.
+#include <string.h>
+
+#include "harness/protocol/case_fields.h"
+
+bool case_read_document(const struct document *d, struct fsdp_case *out, struct error *error)
+{
+    struct reading r = {.document = d, .error = error, .root = out};
+    *out = (struct fsdp_case){0};
+    if (!fields_read(&r, d->root, case_fields, out)) {
+        case_free(out);
+        return false;
+    }
+    for (int i = 0; i < out->parameter_count; i++) {
+        struct case_parameter *p = &out->parameters[i];
+        p->count = 1;
+        for (int k = 0; k < p->dims; k++)
+            p->count *= p->shape[k];
+    }
+    return true;
+}
+
+bool case_read(const char *path, struct fsdp_case *out, struct error *error)
+{
+    struct document d;
+    *out = (struct fsdp_case){0};
+    if (!document_read(path, &d, error))
+        return false;
+    bool fine = case_read_document(&d, out, error);
+    struct error problem = {""};
+    char field[96];
+    if (fine && !case_consistent(out, field, &problem)) {
+        fine = node_error(&d, node_at(d.root, field), error, "%s: %s", field, problem.text);
+        case_free(out);
+    }
+    document_free(&d);
+    return fine;
+}
