@@ -55,6 +55,13 @@ static inline float dtype_float_from_bits(uint32_t bits)
     return value;
 }
 
+/* condition ? yes : no, without a branch, which would keep loops over it from being vectorised. */
+static inline uint32_t dtype_select(bool condition, uint32_t yes, uint32_t no)
+{
+    uint32_t mask = 0 - (uint32_t)condition;
+    return (yes & mask) | (no & ~mask);
+}
+
 /* The exact float of a bfloat16. */
 static inline float bf16_to_f32(uint16_t half)
 {
@@ -76,7 +83,7 @@ static inline float f16_to_f32(uint16_t half)
     uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
     uint32_t finite = dtype_float_bits(dtype_float_from_bits(magnitude) * 0x1p112f);
     uint32_t special = magnitude | 0x7f800000 | (magnitude > 0x0f800000 ? 0x00400000 : 0);
-    return dtype_float_from_bits(sign | (magnitude >= 0x0f800000 ? special : finite));
+    return dtype_float_from_bits(sign | dtype_select(magnitude >= 0x0f800000, special, finite));
 }
 
 /* Round to nearest even; a NaN stays one and becomes quiet. Below 2^-14 the addition of 1/2, whose last
@@ -87,8 +94,8 @@ static inline uint16_t f16_from_f32(float value)
     uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
     uint32_t subnormal = dtype_float_bits(dtype_float_from_bits(magnitude) + 0.5f) - 0x3f000000;
     uint32_t special = magnitude > 0x7f800000 ? 0x7e00 | (magnitude >> 13 & 0x3ff) : 0x7c00;
-    uint32_t finite = magnitude < 0x38800000 ? subnormal : normal;
-    return (uint16_t)(bits >> 16 & 0x8000) | (uint16_t)(magnitude >= 0x47800000 ? special : finite);
+    uint32_t finite = dtype_select(magnitude < 0x38800000, subnormal, normal);
+    return (uint16_t)((bits >> 16 & 0x8000) | dtype_select(magnitude >= 0x47800000, special, finite));
 }
 
 /* Directly from double, rounded once. */
