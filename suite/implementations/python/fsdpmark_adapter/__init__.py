@@ -1,0 +1,13 @@
+"""What every Python implementation shares: the worker protocol, the models in torch.nn and the
+interpreter of the program. An adapter adds one `Subject` class: how to wrap, what is held where.
+
+    job.py       job.json and case.json, strictly read
+    answer.py    events and tensor files
+    models.py    witness, mlp, transformer
+    batch.py     the rows of a rank, and the scale of its loss
+    subject.py   the interface of an adapter, and the plain unwrapped model
+    program.py   the verbs
+    worker.py    one process: the cases of a job, one after another
+    faults.py    seeded bugs
+    bench.py     tokens per second of an adapter
+"""

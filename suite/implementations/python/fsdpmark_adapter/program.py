@@ -1,0 +1,206 @@
+"""Runs a case's program on one rank: one method per verb, and the observations.
+
+Full tensors are put together on rank 0 from the parts that the ranks hold, read locally before any
+collective: what is observed is the storage itself, not what a framework's getter makes of it.
+"""
+
+import gc
+import os
+import time
+from fnmatch import fnmatchcase
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+
+from .marks import mark
+
+
+class Stop(Exception):
+    """The verb stop."""
+
+
+class Program:
+    def __init__(self, case, subject, batches, answer, world):
+        self.case, self.subject, self.batches, self.answer, self.world = case, subject, batches, answer, world
+        self.names = [p.name for p in case.parameters if p.tied_to is None]
+        self.shapes = {p.name: p.shape for p in case.parameters}
+        self.slots, self.reported, self.unscaled = {}, set(), False
+
+    def run(self):
+        self.report_shards("parameter", ["param"])
+        try:
+            for self.position, instruction in enumerate(self.case.program):
+                getattr(self, "do_" + instruction.verb)(instruction)
+        except Stop:
+            pass
+        if self.subject.padding()[0]:
+            self.report_shards("parameter", ["param"], again=True)
+
+    def now(self):
+        if self.world.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    # ---- training ----
+    def loss(self, step, micro):
+        inputs, extra = self.batches.at(step, micro, self.subject.compute)
+        return self.subject.forward(inputs, extra) * self.batches.scale(step, micro)
+
+    def backward(self, loss):
+        scaler = self.subject.scaler
+        (scaler.scale(loss) if scaler else loss).backward()
+
+    def report_micro(self, i, loss, begin):
+        self.answer.event("micro", step=i.step, micro=i.micro, loss=float(loss.detach()) / self.case.world_size,
+                          tokens=self.batches.tokens(i.step, i.micro), seconds=self.now() - begin)
+
+    def do_micro(self, i):
+        begin = self.now()
+        with self.subject.communication(i.sync):
+            mark("forward", i.step)
+            loss = self.loss(i.step, i.micro)
+            mark("backward", i.step)
+            self.backward(loss)
+        self.report_micro(i, loss, begin)
+
+    def do_forward(self, i):
+        begin = self.now()
+        rest = self.case.program[self.position + 1:]
+        sync = next((b.sync for b in rest if b.verb == "backward" and b.slot == i.slot), True)
+        with self.subject.communication(sync):
+            self.slots[i.slot] = i, self.loss(i.step, i.micro), begin
+
+    def do_backward(self, i):
+        forward, loss, begin = self.slots.pop(i.slot)
+        with self.subject.communication(i.sync):
+            self.backward(loss)
+        self.report_micro(forward, loss, begin)
+
+    def do_eval(self, i):
+        self.subject.model.eval()
+        with torch.no_grad():
+            loss = self.loss(i.step, i.micro)
+        self.subject.model.train()
+        self.answer.event("eval", step=i.step, micro=i.micro, loss=float(loss) / self.case.world_size)
+
+    def unscale(self):
+        if self.subject.scaler and not self.unscaled:
+            self.subject.scaler.unscale_(self.subject.optimizer)
+            self.unscaled = True
+
+    def do_clip(self, i):
+        self.unscale()
+        clip = self.case.clip
+        self.answer.event("clip", step=i.step, norm=float(self.subject.clip(clip.norm, clip.limit)))
+
+    def do_step(self, i):
+        begin = self.now()
+        self.unscale()
+        self.report_shards("gradient", ["grad"])
+        mark("step", i.step)
+        scaler, skipped, scale = self.subject.scaler, False, 1.0
+        if scaler:
+            scale = scaler.get_scale()
+            skipped = any(float(f) for f in scaler._per_optimizer_states[id(self.subject.optimizer)]["found_inf_per_device"].values())
+            scaler.step(self.subject.optimizer)
+            static = self.case.precision.loss_scale.mode == "static"
+            scaler.update(scale if static else None)
+        else:
+            self.subject.optimizer.step()
+        self.unscaled = False
+        self.answer.event("step", step=i.step, skipped=skipped, loss_scale=scale, seconds=self.now() - begin)
+        self.report_shards("optimizer", ["exp_avg", "exp_avg_sq", "momentum"])
+
+    def do_zero_grad(self, i):
+        self.subject.optimizer.zero_grad()
+
+    def do_freeze(self, i, requires=False):
+        for name, p in self.subject.parameters.items():
+            if fnmatchcase(name, i.pattern):
+                p.requires_grad_(requires)
+
+    def do_unfreeze(self, i):
+        self.do_freeze(i, requires=True)
+
+    def do_stop(self, i):
+        raise Stop
+
+    # ---- checkpoints: the framework's own, with its resharding ----
+    def do_save(self, i):
+        model, optimizer = get_state_dict(self.subject.model, self.subject.optimizer)
+        os.makedirs(self.case.checkpoint, exist_ok=True)
+        dcp.save({"model": model, "optimizer": optimizer}, checkpoint_id=self.case.checkpoint)
+
+    def do_load(self, i):
+        model, optimizer = get_state_dict(self.subject.model, self.subject.optimizer)
+        state = {"model": model, "optimizer": optimizer}
+        dcp.load(state, checkpoint_id=self.case.checkpoint)
+        set_state_dict(self.subject.model, self.subject.optimizer, model_state_dict=state["model"],
+                       optim_state_dict=state["optimizer"])
+
+    # ---- observation ----
+    def parts(self, whats):
+        """{what/name: (offset, elements)} of what this rank holds, copied; empty parts and absent tensors left out."""
+        parts = {}
+        for what in whats:
+            for name in self.names:
+                local = self.subject.local(name, what)
+                offset, length = self.subject.held(name)
+                if local is None or length == 0:
+                    continue
+                if local.numel() != length:
+                    raise RuntimeError(f"{what}/{name}: found {local.numel()} elements, expected the {length} that this rank holds")
+                parts[f"{what}/{name}"] = offset, local.cpu().clone()
+        return parts
+
+    def report_shards(self, of, whats, again=False):
+        """Once: the ranges of the tensors that are really there."""
+        if of in self.reported and not again:
+            return
+        parts = {name: [] for name in self.names} if of == "parameter" else {}
+        for key, (offset, local) in self.parts(whats).items():
+            parts[key.partition("/")[2]] = [[offset, local.numel()]]
+        if not any(parts.values()) and of != "parameter":
+            return
+        self.reported.add(of)
+        elements, largest = self.subject.padding() if of == "parameter" else (0, 0.0)
+        self.answer.event("shards", of=of, parts=parts, padding=elements, **({"padding_max": largest} if elements else {}))
+
+    def do_observe(self, i):
+        if {"grad", "clipped"} & set(i.what):
+            self.unscale()
+            self.report_shards("gradient", ["grad"])
+        parts = self.parts(i.what)
+        if i.local:
+            self.answer.tensors(i.label, {key: local for key, (_, local) in parts.items()}, self.world.rank)
+        gathered = self.world.gather(parts)
+        if self.world.rank == 0:
+            self.answer.tensors(i.label, self.assemble(gathered))
+
+    def assemble(self, gathered):
+        """Full tensors from the ranks' parts; of replicas the lowest rank's counts. What no rank holds of an
+        absent gradient counts as zero, which is what an optimizer makes of it; a parameter must be whole."""
+        full = {}
+        for key in dict.fromkeys(key for parts in gathered for key in parts):
+            shape = self.shapes[key.partition("/")[2]]
+            dtype = next(parts[key][1].dtype for parts in gathered if key in parts)
+            count = torch.Size(shape).numel()
+            tensor, covered = torch.zeros(count, dtype=dtype), torch.zeros(count, dtype=torch.bool)
+            for offset, local in (parts[key] for parts in gathered if key in parts):
+                span = slice(offset, offset + local.numel())
+                fresh = ~covered[span]
+                tensor[span][fresh] = local[fresh]
+                covered[span] = True
+            if not covered.all() and not key.startswith(("grad/", "clipped/")):
+                raise RuntimeError(f"{key}: element {int((~covered).nonzero()[0])} is held by no rank")
+            full[key] = tensor.view(shape)
+        return full
+
+
+def forget():
+    """Frees what a case left in reference cycles, so that cases do not add up."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,183 @@
+"""The interface of an adapter: how its framework wraps a model, and what each rank then holds.
+
+`Subject` is also a whole adapter, of the plain unwrapped model: what every implementation runs for
+strategy none at N = 1. An adapter overrides what its framework does otherwise, and nothing more.
+What a framework cannot do is said by `unsupported`, before anything is started; what it does
+differently is not touched, so that the checks see it.
+"""
+
+from contextlib import nullcontext
+from fnmatch import fnmatchcase
+
+import torch
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.func import functional_call
+
+from . import models
+
+DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+STATE_KEYS = {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq", "momentum": "momentum_buffer"}
+WRAPPER_PREFIXES = ("_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
+
+
+def clean(name):
+    """A parameter's name in the parameter table: without what wrappers put in between."""
+    for prefix in WRAPPER_PREFIXES:
+        name = name.replace(prefix, "")
+    return name
+
+
+def word(flag):
+    return "true" if flag else "false"
+
+
+class Subject:
+    implementation = "pytorch"
+    version = torch.__version__
+    options = {}  # name -> type of the implementation options that it knows
+
+    def __init__(self, case, world):
+        self.case, self.world = case, world
+        self.compute = DTYPES[case.precision.compute]
+        self.model = self.optimizer = self.scaler = None
+        self.parameters = {}  # name in the table -> the tensor that the optimizer updates
+
+    # ---- what it cannot do ----
+    @classmethod
+    def unsupported(cls, case):
+        """The reason why this case cannot be run as it is meant, or None."""
+        if case.precision.optimizer_state != case.precision.parameter:
+            return "torch.optim keeps its state in the parameters' dtype"
+        if case.sharding.strategy == "none" and case.world_size == 1:
+            return None
+        return cls.unsupported_sharded(case)
+
+    @classmethod
+    def unsupported_sharded(cls, case):
+        return "the plain model trains on one rank only"
+
+    # ---- wrapping ----
+    def build(self, initial):
+        """Model, wrapper and optimizer, ready to train."""
+        case = self.case
+        model = models.build(case, initial, DTYPES[case.precision.parameter], self.world.device)
+        if case.sharding.activation_checkpointing:
+            for unit in models.units(case):
+                parent, _, leaf = unit.rpartition(".")
+                holder = model.get_submodule(parent)
+                setattr(holder, leaf, checkpoint_wrapper(holder.get_submodule(leaf)))
+        self.model = model if self.plain else self.wrap(model)
+        self.parameters = self.named_parameters()
+        self.optimizer = self.make_optimizer()
+        self.scaler = self.make_scaler()
+
+    @property
+    def plain(self):
+        return self.case.sharding.strategy == "none" and self.case.world_size == 1
+
+    def wrap(self, model):
+        raise NotImplementedError
+
+    def wrap_groups(self, model):
+        """The FSDP units of the wrapping policy: lists of blocks, each list one unit; the root is not among them."""
+        wrap, units = self.case.sharding.wrap, models.units(self.case)
+        modules = [(name, model.get_submodule(name)) for name in units]
+        if wrap.policy == "root":
+            return []
+        if wrap.policy == "pattern":
+            return [[module] for name, module in modules if fnmatchcase(name, wrap.pattern)]
+        if wrap.policy == "block":
+            return [[module] for _, module in modules]
+        groups, size = [[]], 0
+        for _, module in modules:
+            if size >= wrap.min_parameters:
+                groups.append([])
+                size = 0
+            groups[-1].append(module)
+            size += sum(p.numel() for p in module.parameters())
+        return [group for group in groups if group]
+
+    def option(self, name, default):
+        """An implementation option of the manifest or the case, in its type."""
+        if name not in self.case.options:
+            return default
+        kind, text = self.options[name], self.case.options[name]
+        return text == "true" if kind is bool else kind(text)
+
+    def named_parameters(self):
+        return {clean(name): p for name, p in self.model.named_parameters()}
+
+    def make_optimizer(self):
+        spec = self.case.optimizer
+        decays = {p.name: p.decay for p in self.case.parameters}
+        groups = [{"params": list(self.parameters.values()), "weight_decay": spec.weight_decay}]
+        if spec.no_decay:
+            groups = [{"params": [p for name, p in self.parameters.items() if decays[name] == decay],
+                       "weight_decay": spec.weight_decay if decay else 0.0} for decay in (True, False)]
+            groups = [group for group in groups if group["params"]]
+        if spec.kind == "sgd":
+            return torch.optim.SGD(groups, lr=spec.lr, momentum=spec.momentum)
+        return torch.optim.AdamW(groups, lr=spec.lr, betas=(spec.beta1, spec.beta2), eps=spec.eps)
+
+    def make_scaler(self):
+        scale = self.case.precision.loss_scale
+        if scale.mode == "none":
+            return None
+        dynamic = {"growth_factor": scale.growth, "backoff_factor": scale.backoff, "growth_interval": scale.interval}
+        return self.scaler_class()(device=self.world.device.type, init_scale=scale.initial,
+                                   **(dynamic if scale.mode == "dynamic" else {}))
+
+    def scaler_class(self):
+        return torch.amp.GradScaler
+
+    # ---- training ----
+    def forward(self, inputs, extra):
+        """The weighted sum of the rank's losses. The plain model of mixed precision casts its
+        parameters itself, and autograd casts the gradients back."""
+        dtype = DTYPES[self.case.precision.parameter]
+        if self.plain and self.compute != dtype:
+            cast = {name: p.to(self.compute) for name, p in self.model.named_parameters()}
+            return functional_call(self.model, cast, (inputs, extra))
+        return self.model(inputs, extra)
+
+    def communication(self, sync):
+        """The context of a forward and its backward; without sync gradients stay on the rank."""
+        return nullcontext()
+
+    def clip(self, norm, limit):
+        """Clips by the global norm and returns it."""
+        return float(torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), limit, norm_type=float(norm)))
+
+    # ---- what is held ----
+    def configured(self):
+        """What was really set, read from the framework's objects where they tell."""
+        p = next(iter(self.parameters.values()))
+        return {"strategy": "none", "mesh": "1x1", "parameter": DTYPE_NAMES[p.dtype], "compute": DTYPE_NAMES[self.compute],
+                "optimizer_state": DTYPE_NAMES[p.dtype], "offload": "none", **self.configured_checkpointing()}
+
+    def configured_checkpointing(self):
+        wrapped = any("_checkpoint_wrapped_module" in name for name, _ in self.model.named_modules())
+        return {"activation_checkpointing": word(wrapped)}
+
+    def held(self, name):
+        """(offset, length) of the part of the parameter that this rank holds, in elements."""
+        return 0, self.parameters[name].numel()
+
+    def local(self, name, what):
+        """The rank's own part of a tensor (count), without communication; None where there is none."""
+        p = self.parameters[name]
+        if what == "param":
+            tensor = p
+        elif what in ("grad", "clipped"):
+            tensor = p.grad
+        else:
+            tensor = self.optimizer.state.get(p, {}).get(STATE_KEYS[what])
+        return None if tensor is None else self.flatten(tensor.detach())
+
+    def flatten(self, tensor):
+        return tensor.reshape(-1)
+
+    def padding(self):
+        """(elements held beyond the parameters, the largest absolute value among them)."""
+        return 0, 0.0

@@ -1,0 +1,145 @@
+"""torch.distributed.fsdp.FullyShardedDataParallel (FSDP1) under the worker protocol.
+
+Strategies: full is FULL_SHARD; grad, and full without reshard_after_forward, are SHARD_GRAD_OP (parameters
+stay gathered from the forward to the backward); none is NO_SHARD; hybrid is HYBRID_SHARD on a 2-D mesh. A unit's parameters are concatenated,
+padded and cut equally (use_orig_params=True shows each parameter as a view of it).
+"""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import torch
+from torch.distributed.fsdp import (BackwardPrefetch, CPUOffload, FullyShardedDataParallel, MixedPrecision,
+                                    ShardingStrategy)
+from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+from fsdpmark_adapter.subject import DTYPE_NAMES, DTYPES, Subject, word
+from fsdpmark_adapter.worker import serve
+
+STRATEGIES = {"none": ShardingStrategy.NO_SHARD, "grad": ShardingStrategy.SHARD_GRAD_OP, "full": ShardingStrategy.FULL_SHARD,
+              "hybrid": ShardingStrategy.HYBRID_SHARD}
+NAMES = {strategy: name for name, strategy in STRATEGIES.items()}
+
+
+class Fsdp1(Subject):
+    implementation = "pytorch-fsdp1"
+
+    @classmethod
+    def unsupported_sharded(cls, case):
+        sharding = case.sharding
+        if sharding.strategy not in STRATEGIES:
+            return f"FullyShardedDataParallel has no strategy {sharding.strategy}"
+        if sharding.layout == "per_parameter":
+            return "FullyShardedDataParallel shards flat, asked for the per_parameter layout"
+        if sharding.strategy == "hybrid" and not sharding.reshard_after_forward:
+            return "its hybrid strategy without reshard after the forward (_HYBRID_SHARD_ZERO2) is private"
+        if sharding.wrap.policy == "size":
+            return "FullyShardedDataParallel wraps one module at a time, not several blocks as one unit"
+        if sharding.prefetch.forward > 1 or sharding.prefetch.backward > 1:
+            return "FullyShardedDataParallel prefetches one unit at most"
+        return None
+
+    def wrap(self, model):
+        sharding, precision = self.case.sharding, self.case.precision
+        strategy = sharding.strategy
+        if strategy == "full" and not sharding.reshard_after_forward:
+            strategy = "grad"
+        mixed = (precision.compute, precision.reduce) != (precision.parameter, precision.parameter)
+        settings = {
+            "sharding_strategy": STRATEGIES[strategy], "use_orig_params": True, "device_id": self.world.device,
+            "device_mesh": self.world.mesh(sharding.mesh if strategy == "hybrid" else [self.world.size]),
+            "backward_prefetch": BackwardPrefetch.BACKWARD_PRE if sharding.prefetch.backward else None,
+            "forward_prefetch": sharding.prefetch.forward > 0, "sync_module_states": self.case.divergent_init,
+            "cpu_offload": CPUOffload(offload_params=True) if sharding.offload == "cpu" else None,
+            "mixed_precision": MixedPrecision(param_dtype=self.compute, reduce_dtype=DTYPES[precision.reduce]) if mixed else None}
+        units = {id(module) for group in self.wrap_groups(model) for module in group}
+        for name, module in reversed([(n, m) for n, m in model.named_modules() if id(m) in units]):
+            parent, _, leaf = name.rpartition(".")
+            setattr(model.get_submodule(parent), leaf, FullyShardedDataParallel(module, **settings))
+        return FullyShardedDataParallel(model, **settings)
+
+    def named_parameters(self):
+        """Also where each one lies in the flat parameter of its unit: the unit's handle and the index in it."""
+        parameters = super().named_parameters()
+        self.places = {}
+        if not self.plain:
+            names = {id(p): name for name, p in parameters.items()}
+            for unit in FullyShardedDataParallel.fsdp_modules(self.model):
+                if unit._handle:
+                    for i, p in enumerate(unit._handle.flat_param._params):
+                        self.places[names[id(p)]] = unit._handle, i
+        return parameters
+
+    def scaler_class(self):
+        return torch.amp.GradScaler if self.plain else ShardedGradScaler
+
+    def communication(self, sync):
+        return nullcontext() if sync or self.plain else self.model.no_sync()
+
+    def clip(self, norm, limit):
+        return super().clip(norm, limit) if self.plain else float(self.model.clip_grad_norm_(limit, norm_type=float(norm)))
+
+    def span(self, name):
+        """(offset in the parameter, offset in the rank's shard, length); length 0 where the rank holds nothing of it."""
+        handle, i = self.places[name]
+        info = handle.flat_param._shard_param_infos[i]
+        return (info.intra_param_start_idx, info.offset_in_shard, info.numel_in_shard) if info.in_shard else (0, 0, 0)
+
+    def held(self, name):
+        if self.plain:
+            return super().held(name)
+        offset, _, length = self.span(name)
+        return offset, length
+
+    def shard(self, handle):
+        """The rank's storage of a unit, padding included, whether or not the unit is gathered now. The framework
+        sets the attribute at the first forward pass; before, the flat parameter is the shard."""
+        return getattr(handle.flat_param, "_local_shard", handle.flat_param.data)
+
+    def local(self, name, what):
+        if self.plain or what != "param":
+            return super().local(name, what)
+        _, begin, length = self.span(name)
+        return self.shard(self.places[name][0])[begin:begin + length]
+
+    def padding(self):
+        """Also the elements between parameters, which FSDP1 puts there to align their addresses."""
+        if self.plain:
+            return 0, 0.0
+        spans, elements, largest = {}, 0, 0.0
+        for name in self.places:
+            spans.setdefault(id(self.places[name][0]), (self.places[name][0], []))[1].append(self.span(name)[1:])
+        for handle, used in spans.values():
+            rest = self.shard(handle).detach().clone()
+            elements += rest.numel() - sum(length for _, length in used)
+            for begin, length in used:
+                rest[begin:begin + length] = 0
+            largest = max(largest, float(rest.abs().max()) if rest.numel() else 0.0)
+        return elements, largest
+
+    def configured(self):
+        if self.plain:
+            return super().configured()
+        root, handle = self.model, self.places[next(iter(self.places))][0]
+        strategy = root.sharding_strategy
+        shards = 1 if strategy == ShardingStrategy.NO_SHARD else handle.world_size
+        parameter = self.case.precision.parameter
+        mixed = root.mixed_precision
+        named = NAMES[strategy]
+        if self.case.sharding.strategy == "full" and strategy == ShardingStrategy.SHARD_GRAD_OP:
+            named = "full"  # full without reshard after the forward is this strategy
+        return {**super().configured(), "strategy": named, "mesh": f"{self.world.size // shards}x{shards}", "layout": "flat",
+                "fsdp_strategy": strategy.name,
+                "reshard_after_forward": word(strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)),
+                "wrap": self.case.sharding.wrap.policy, "units": str(len(FullyShardedDataParallel.fsdp_modules(root))),
+                "compute": DTYPE_NAMES[mixed.param_dtype] if mixed.param_dtype else parameter,
+                "reduce": DTYPE_NAMES[mixed.reduce_dtype] if mixed.reduce_dtype else parameter,
+                "offload": "cpu" if root.cpu_offload.offload_params else "none",
+                "prefetch_forward": str(int(root.forward_prefetch)), "prefetch_backward": str(int(root.backward_prefetch is not None))}
+
+
+if __name__ == "__main__":
+    serve(Fsdp1)
