@@ -1,0 +1,114 @@
+// Gathering a unit's parameters, and dropping them.
+//
+// What: the shards, cast to the compute type, are all-gathered over the shard group. Flat shards arrive in place: what is
+//       received is the full buffer. Per-parameter shards arrive one rank after another and are copied to their places.
+// How:  start and finish are apart, so that a gather can be in flight while earlier calls compute (prefetch). A unit that is
+//       neither resident nor has a buffer of its own takes one from a pool; pass.c makes sure that there is one.
+//       With offload the shard lies in host memory and is copied to the device first.
+#include <string.h>
+
+#include "reference/engine/engine.h"
+#include "reference/engine/fault.h"
+
+static void point_model_at(struct engine *e, const struct unit *u)
+{
+    for (int m = 0; m < u->member_count; m++)
+        e->parameters[u->members[m]] = u->full ? engine_at(u->full, e->compute, u->layout.tensor_offset[m]) : NULL;
+}
+
+static bool take_buffers(struct engine *e, struct unit *u, struct error *error)
+{
+    u->full = u->own_full;
+    u->concatenated = u->own_concatenated;
+    for (int i = 0; i < e->parameter_pool.count && !u->full; i++) {
+        if (e->parameter_pool.used[i])
+            continue;
+        e->parameter_pool.used[i] = true;
+        u->parameter_slot = i;
+        u->full = e->parameter_pool.full[i];
+        u->concatenated = e->parameter_pool.concatenated[i];
+    }
+    if (layout_concatenation_is_full(&u->layout))
+        u->concatenated = u->full;
+    return u->full || error_set(error, "unit '%s': no buffer to gather into", u->name);
+}
+
+// What this rank sends: the shard itself where it has the compute type, else its cast at its own place of the receive buffer.
+static const void *own_part(struct engine *e, struct unit *u)
+{
+    void *place = engine_at(u->concatenated, e->compute, u->layout.starts[e->mesh.shard]);
+    if (e->parameter != e->compute)
+        kernels_cast(u->count, e->parameter, u->shard, e->compute, place);
+    else if (e->offload)
+        e->backend->copy(place, u->shard, (size_t)u->count * dtype_size(e->compute));
+    else if (e->mesh.shards == 1 && place != u->shard)
+        memcpy(place, u->shard, (size_t)u->count * dtype_size(e->compute));
+    else
+        return u->shard;
+    return place;
+}
+
+bool gather_start(struct engine *e, struct unit *u, struct error *error)
+{
+    if (u->state != UNIT_RESHARDED)
+        return true;
+    if (!take_buffers(e, u, error))
+        return false;
+    const void *part = own_part(e, u);
+    u->state = UNIT_GATHERING;
+    return e->mesh.shards == 1 || comm_all_gather(&e->comm, e->compute, part, u->concatenated, u->layout.counts,
+                                                  u->layout.starts, &u->gather, error);
+}
+
+static void copy_out(struct engine *e, const struct unit *u)
+{
+    const struct layout *l = &u->layout;
+    for (int s = 0; s < l->shards; s++)
+        for (int i = l->first_piece[s]; i < l->first_piece[s + 1]; i++) {
+            const struct layout_piece *p = &l->pieces[i];
+            memcpy(engine_at(u->full, e->compute, l->tensor_offset[p->tensor] + p->offset),
+                   engine_at(u->concatenated, e->compute, l->starts[s] + p->at), (size_t)p->length * dtype_size(e->compute));
+        }
+}
+
+bool gather_finish(struct engine *e, struct unit *u, struct error *error)
+{
+    if (!gather_start(e, u, error) || !comm_wait(&e->comm, &u->gather, error))
+        return false;
+    if (u->state == UNIT_GATHERED)
+        return true;
+    if (!layout_concatenation_is_full(&u->layout))
+        copy_out(e, u);
+    u->state = UNIT_GATHERED;
+    point_model_at(e, u);
+    return true;
+}
+
+void gather_drop(struct engine *e, struct unit *u)
+{
+    if (u->resident || u->state != UNIT_GATHERED)
+        return;
+    u->state = UNIT_RESHARDED;
+    if (u->parameter_slot >= 0)
+        e->parameter_pool.used[u->parameter_slot] = false;
+    u->parameter_slot = -1;
+    u->full = u->concatenated = NULL;
+    point_model_at(e, u);
+}
+
+// Resident units are full all the time; after an update their other parts are fetched from their owners.
+bool gather_residents(struct engine *e, struct error *error)
+{
+    for (int i = 0; i < e->unit_count; i++) {
+        struct unit *u = &e->units[i];
+        gather_drop(e, u);
+        if (!u->resident)
+            continue;
+        if (u->aliased && e->mesh.shards == 1 && u->state == UNIT_GATHERED)
+            continue;
+        u->state = UNIT_RESHARDED;
+        if (!gather_finish(e, u, error))
+            return false;
+    }
+    return true;
+}

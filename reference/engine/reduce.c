@@ -1,0 +1,190 @@
+// Gradients of a unit: from the model's additions to the mean over all ranks, sharded.
+//
+// What: open gives the model a zeroed full gradient. After the last backward call of the unit, close either adds it to what
+//       waits for a synchronisation (no_sync), or starts the reduction: cast to the reduce type, reduce-scatter over the
+//       shard group, all-reduce over the replicate group, divide by N, add to the gradient at rest.
+// How:  at most one reduction is in flight. Without backward prefetch it is waited for at once; with it, it runs while the next
+//       unit's backward computes, and what it sends stays untouched until it has ended.
+// Why:  accumulation happens on full gradients in the wider of compute and reduce type, so that microbatches without
+//       synchronisation lose nothing in a narrow type, or on sharded gradients, already means, where every microbatch synchronises.
+// Source: Rajbhandari et al. 2020, arXiv:1910.02054, section 5 (reduce-scatter); Zhao et al. 2023, arXiv:2304.11277, 3.3 and 4.4.
+#include <string.h>
+
+#include "reference/engine/engine.h"
+#include "reference/engine/fault.h"
+
+static bool accumulates_in_place(const struct engine *e, const struct unit *u)
+{
+    return u->accumulated && e->accumulation == e->compute;
+}
+
+static bool trains_any(const struct engine *e, const struct unit *u)
+{
+    for (int m = 0; m < u->member_count; m++)
+        if (!e->frozen[u->members[m]])
+            return true;
+    return false;
+}
+
+static bool take_gradient(struct engine *e, struct unit *u, struct error *error)
+{
+    struct pool *p = &e->gradient_pool;
+    u->full_gradient = u->own_full_gradient;
+    for (int attempt = 0; attempt < 2 && !u->full_gradient; attempt++) {
+        for (int i = 0; i < p->count && !u->full_gradient; i++)
+            if (!p->used[i]) {
+                p->used[i] = true;
+                u->gradient_slot = i;
+                u->full_gradient = p->full[i];
+            }
+        if (!u->full_gradient && !reduce_finish(e, error))
+            return false;
+    }
+    return u->full_gradient || error_set(error, "unit '%s': no buffer for its gradient", u->name);
+}
+
+bool reduce_open(struct engine *e, struct unit *u, struct error *error)
+{
+    if (u->full_gradient || !trains_any(e, u))
+        return true;
+    bool in_place = accumulates_in_place(e, u);
+    if (in_place)
+        u->full_gradient = u->accumulated;
+    else if (!take_gradient(e, u, error))
+        return false;
+    if (in_place ? !u->has_accumulated : !FAULT(dirty_gradient_buffer))
+        memset(u->full_gradient, 0, (size_t)u->layout.full_count * dtype_size(e->compute));
+    for (int m = 0; m < u->member_count; m++) {
+        int i = u->members[m];
+        e->gradients[i] = e->frozen[i] ? NULL : engine_at(u->full_gradient, e->compute, u->layout.tensor_offset[m]);
+    }
+    return true;
+}
+
+static void give_back(struct engine *e, struct unit *u)
+{
+    if (u->gradient_slot >= 0)
+        e->gradient_pool.used[u->gradient_slot] = false;
+    u->gradient_slot = -1;
+}
+
+static void accumulate(struct engine *e, struct unit *u)
+{
+    int64_t count = u->layout.full_count;
+    bool overwrite = !u->has_accumulated || FAULT(accumulation_overwrites);
+    if (accumulates_in_place(e, u))
+        ; // the model has added to it already
+    else if (overwrite)
+        kernels_cast(count, e->compute, u->full_gradient, e->accumulation, u->accumulated);
+    else
+        kernels_accumulate(count, e->compute, u->full_gradient, e->accumulation, u->accumulated);
+    u->has_accumulated = true;
+}
+
+// The gradients in the reduce type, in the order of the shards.
+static void *in_order(struct engine *e, const struct unit *u, enum dtype type, void *gradient)
+{
+    const struct layout *l = &u->layout;
+    struct reduction *r = &e->reduction;
+    if (layout_concatenation_is_full(l)) {
+        if (type == e->reduce)
+            return gradient;
+        kernels_cast(l->full_count, type, gradient, e->reduce, r->packed);
+        return r->packed;
+    }
+    for (int s = 0; s < l->shards; s++)
+        for (int i = l->first_piece[s]; i < l->first_piece[s + 1]; i++) {
+            const struct layout_piece *p = &l->pieces[i];
+            kernels_cast(p->length, type, engine_at(gradient, type, l->tensor_offset[p->tensor] + p->offset), e->reduce,
+                         engine_at(r->packed, e->reduce, l->starts[s] + p->at));
+        }
+    return r->packed;
+}
+
+static bool start_replicas(struct engine *e, struct error *error)
+{
+    struct reduction *r = &e->reduction;
+    r->stage = e->mesh.replicas > 1 ? REDUCE_REPLICATING : REDUCE_SUMMED;
+    return r->stage == REDUCE_SUMMED ||
+           comm_all_reduce(&e->comm, e->reduce, r->result, r->replica_work, r->unit->count, &r->request, error);
+}
+
+static bool start(struct engine *e, struct unit *u, enum dtype type, void *gradient, struct error *error)
+{
+    struct reduction *r = &e->reduction;
+    void *sent = in_order(e, u, type, gradient);
+    r->unit = u;
+    r->stage = REDUCE_SCATTERING;
+    if (e->mesh.shards == 1) {
+        r->result = sent;
+        return start_replicas(e, error);
+    }
+    r->result = r->work;
+    return comm_reduce_scatter(&e->comm, e->reduce, sent, r->work, u->layout.counts, u->layout.starts, &r->request, error);
+}
+
+bool reduce_close(struct engine *e, struct unit *u, bool sync, struct error *error)
+{
+    if (!u->full_gradient)
+        return true;
+    for (int m = 0; m < u->member_count; m++) {
+        int i = u->members[m];
+        e->has_gradient[i] |= e->used[i] && !e->frozen[i];
+        e->gradients[i] = NULL;
+    }
+    if (u->accumulated)
+        accumulate(e, u);
+    if (!sync) {
+        give_back(e, u);
+        u->full_gradient = NULL;
+        return true;
+    }
+    if (!reduce_finish(e, error))
+        return false;
+    bool ok = u->accumulated ? start(e, u, e->accumulation, u->accumulated, error)
+                             : start(e, u, e->compute, u->full_gradient, error);
+    return ok && (e->c->sharding.prefetch_backward > 0 || reduce_finish(e, error));
+}
+
+bool reduce_progress(struct engine *e, bool computed, struct error *error)
+{
+    struct reduction *r = &e->reduction;
+    if (!comm_progress(&e->comm, computed, error))
+        return false;
+    if (r->unit && r->stage == REDUCE_SCATTERING && !r->request.active)
+        return start_replicas(e, error);
+    return true;
+}
+
+// The sum becomes a mean and joins the gradient at rest.
+static void join(struct engine *e)
+{
+    struct reduction *r = &e->reduction;
+    struct unit *u = r->unit;
+    const void *sum = r->result;
+    if (e->offload) {
+        e->backend->copy(r->staging, sum, (size_t)u->count * dtype_size(e->reduce));
+        sum = r->staging;
+    }
+    precision_mean(u->count, e->reduce, sum, e->ranks, 1 / e->scale.value, e->gradient, u->gradient, u->has_gradient);
+    u->has_gradient = true;
+    u->has_accumulated = false;
+    u->full_gradient = NULL;
+    give_back(e, u);
+    r->unit = NULL;
+}
+
+bool reduce_finish(struct engine *e, struct error *error)
+{
+    struct reduction *r = &e->reduction;
+    if (!r->unit)
+        return true;
+    if (!comm_wait(&e->comm, &r->request, error))
+        return false;
+    if (r->stage == REDUCE_SCATTERING && !start_replicas(e, error))
+        return false;
+    if (!comm_wait(&e->comm, &r->request, error))
+        return false;
+    join(e);
+    return true;
+}
