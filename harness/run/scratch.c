@@ -68,13 +68,13 @@ static void remove_stale(void)
         closedir(folder);
 }
 
-char *scratch_make(struct error *error)
+char *scratch_make(bool keep, struct error *error)
 {
     unsigned long long ticks = 0;
     char *path;
     remove_stale();
     start_time(getpid(), &ticks);
-    if (asprintf(&path, "%s/%s%ld.%llu", temporary_folder(), prefix, (long)getpid(), ticks) < 0)
+    if (asprintf(&path, "%s/%s%ld.%llu", temporary_folder(), keep ? "fsdpmark-kept." : prefix, (long)getpid(), ticks) < 0)
         return NULL;
     if (mkdir(path, 0700) != 0) {
         error_set(error, "%s: cannot be made: %s", path, strerror(errno));

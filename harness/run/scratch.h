@@ -7,8 +7,8 @@
 #include "harness/protocol/error.h"
 
 // Makes $TMPDIR/fsdpmark.<pid>.<start time of the pid> (mode 0700) and removes those of this user whose process is gone.
-// NULL on failure; the path is owned by the caller.
-char *scratch_make(struct error *error);
+// keep: the folder is called fsdpmark-kept... and never taken for a stale one. NULL on failure; the path is owned by the caller.
+char *scratch_make(bool keep, struct error *error);
 // Removes a folder and all in it; follows no link.
 void scratch_remove(const char *folder);
 // Makes a folder and its parents; an existing one is fine. Errors: "PATH: reason".

@@ -1,0 +1,37 @@
+// What every command knows.
+#ifndef HARNESS_CLI_H
+#define HARNESS_CLI_H
+
+#include "harness/cli/options.h"
+#include "harness/run/session.h"
+
+struct cli {
+    const char *program;       // absolute path of this program
+    const char *command_line;  // as given, for the record
+    const struct command *command;
+};
+
+extern const struct command commands[]; // name NULL at the end
+
+int cmd_check(const struct cli *cli, int argc, char **argv);
+int cmd_list(const struct cli *cli, int argc, char **argv);
+int cmd_doctor(const struct cli *cli, int argc, char **argv);
+int cmd_selftest(const struct cli *cli, int argc, char **argv);
+int cmd_report(const struct cli *cli, int argc, char **argv);
+int cmd_show(const struct cli *cli, int argc, char **argv);
+
+// paths.c
+// The suite folder: as given, $FSDPMARK_SUITE, ../suite or ../share/fsdpmark/suite beside the program's folder, for a build
+// folder deeper in the checkout each parent's suite. NULL with one line of complaint. Owned by the caller.
+char *cli_suite(const struct cli *cli, const char *given);
+// The folder of the built programs (${build} of manifests is $FSDPMARK_BUILD, else this). Sets the variable where unset.
+void cli_export_build(const struct cli *cli);
+// The store's path: as given, or the default. NULL with one line of complaint.
+char *cli_store(const struct cli *cli, const char *given);
+// Loads a stored run by number or by "" for the newest; complains itself.
+bool cli_load_run(const struct cli *cli, const char *store, const char *word, struct store **s, struct stored_run *run);
+// Writes through a report function to a file, "-" being stdout; complains itself.
+bool cli_write(const struct cli *cli, const char *path, bool (*report)(const struct stored_run *, FILE *), const struct stored_run *run);
+void cli_print_table(const struct stored_run *run, bool verbose, FILE *out);
+
+#endif

@@ -1,0 +1,75 @@
+// fsdpmark show [RUN]: the table again, in any format, or the list of runs.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "harness/cli/cli.h"
+
+static void print_run(json_t *run)
+{
+    json_t *status = json_object_get(run, "exit_status");
+    char ended[24] = "not ended";
+    if (json_is_integer(status))
+        snprintf(ended, sizeof ended, "%d", (int)json_integer_value(status));
+    printf("%-5lld %-20s %-9s", (long long)json_integer_value(json_object_get(run, "id")),
+           json_string_value(json_object_get(run, "started")), ended);
+    static const char *const counts[] = {"pass", "fail", "skip", "broken"};
+    for (int i = 0; i < 4; i++)
+        printf(" %6lld", (long long)json_integer_value(json_object_get(run, counts[i])));
+    printf("  %s\n", json_string_value(json_object_get(run, "command")));
+}
+
+static int list_runs(const struct cli *cli, const char *store, bool as_json)
+{
+    struct store *s;
+    struct error error = {0};
+    json_t *runs = NULL, *run;
+    size_t i;
+    char *path = cli_store(cli, store);
+    if (path == NULL)
+        return 2;
+    bool opened = store_open(path, true, &s, &error), ok = opened && store_list_runs(s, &runs, &error);
+    free(path);
+    if (!ok)
+        options_bad(cli->command, "%s", error.text);
+    if (ok && as_json) {
+        json_dumpf(runs, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else if (ok) {
+        printf("%-5s %-20s %-9s %6s %6s %6s %6s  %s\n", "run", "started", "exit", "PASS", "FAIL", "SKIP", "BROKEN", "command");
+        json_array_foreach(runs, i, run)
+            print_run(run);
+    }
+    json_decref(runs);
+    if (opened)
+        store_close(s);
+    return ok ? 0 : 2;
+}
+
+int cmd_show(const struct cli *cli, int argc, char **argv)
+{
+    const char *store = NULL, *word = "";
+    bool verbose = false, as_json = false;
+    int words;
+    const struct option table[] = {
+        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "every result, not only what is not PASS"},
+        {"json", 0, OPTION_FLAG, &as_json, NULL, "as JSON"},
+        {"store", 0, OPTION_TEXT, &store, "FILE", "results database"},
+        {0},
+    };
+    enum options_result parsed = options_parse(cli->command, table, argc, argv, &word, 1, &words);
+    if (parsed != OPTIONS_RUN)
+        return parsed == OPTIONS_HELP ? 0 : 2;
+    if (words == 0)
+        return list_runs(cli, store, as_json);
+    struct store *s;
+    struct stored_run run;
+    if (!cli_load_run(cli, store, word, &s, &run))
+        return 2;
+    if (as_json)
+        report_json(&run, stdout);
+    else
+        cli_print_table(&run, verbose, stdout);
+    stored_run_free(&run);
+    store_close(s);
+    return 0;
+}

@@ -1,0 +1,120 @@
+// fsdpmark: the command line. Finds the command; each has a file of its own, cmd_<name>.c.
+#include <dlfcn.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/cli/cli.h"
+#include "harness/launch/interrupt.h"
+#include "harness/launch/launch.h"
+#include "harness/protocol/document.h"
+#include "harness/protocol/memory.h"
+#include "version.h"
+
+const struct command commands[] = {
+    {"check", "Trains the suite's cases on implementations and judges every step. Exit status: 0 all PASS, 1 some FAIL, 2 unusable input, 3 BROKEN.",
+     "[options]", cmd_check},
+    {"list", "Lists what the suite has.", "[implementations|cases|checks|profiles|faults] [options]", cmd_list},
+    {"doctor", "Tells what this machine has and lacks, each with the reason and the remedy.", "[options]", cmd_doctor},
+    {"selftest", "Runs every seeded fault and correct programs: each fault must be found, no false alarm raised.", "[options]", cmd_selftest},
+    {"report", "Writes the report of a stored run: HTML, Markdown, CSV, JSON and figures.", "[RUN] [options]", cmd_report},
+    {"show", "Prints the verdict table of a stored run; without RUN, lists the runs.", "[RUN] [options]", cmd_show},
+    {0},
+};
+
+static void usage(FILE *out)
+{
+    fprintf(out, "usage: fsdpmark COMMAND [options]\n\nTests implementations of Fully Sharded Data Parallel training.\n\n");
+    for (const struct command *c = commands; c->name != NULL; c++)
+        fprintf(out, "  %-10s %s\n", c->name, c->summary);
+    fprintf(out, "\nfsdpmark help COMMAND tells its options; fsdpmark --version the version.\n");
+}
+
+static const struct command *find(const char *name)
+{
+    for (const struct command *c = commands; c->name != NULL; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+static int unknown(const char *word)
+{
+    const char *names[16];
+    int count = 0;
+    for (const struct command *c = commands; c->name != NULL; c++)
+        names[count++] = c->name;
+    names[count++] = "help";
+    names[count] = NULL;
+    const char *near = nearest_name(word, names);
+    fprintf(stderr, "fsdpmark: unknown %s '%s', %s%s\n", word[0] == '-' ? "option" : "command", word,
+            near != NULL ? "nearest is " : "see fsdpmark --help", near != NULL ? near : "");
+    return 2;
+}
+
+static char *join(int argc, char **argv)
+{
+    char *line = memory_text("fsdpmark");
+    for (int i = 1; i < argc; i++) {
+        char *longer = memory_format("%s %s", line, argv[i]);
+        free(line);
+        line = longer;
+    }
+    return line;
+}
+
+// Truths and judging run single-threaded kernels; the pool that OpenBLAS starts at load would only sit beside the workers.
+static void one_blas_thread(void)
+{
+    void (*set)(int);
+    void *symbol = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
+    memcpy(&set, &symbol, sizeof set);
+    if (symbol != NULL)
+        set(1);
+}
+
+static int run(const struct command *command, int argc, char **argv, int skip)
+{
+    char program[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = 0;
+    char *line = join(argc, argv);
+    struct cli cli = {program, line, command};
+    cli_export_build(&cli);
+    interrupt_install();
+    one_blas_thread();
+    int status = command->run(&cli, argc - skip, argv + skip);
+    free(line);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "__rank") == 0)
+        return launch_rank_main(argc - 1, argv + 1);
+    if (argc < 2) {
+        usage(stderr);
+        return 2;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--version") == 0) {
+        printf("fsdpmark %s (%s)\n", FSDPMARK_VERSION, FSDPMARK_COMMIT);
+        return 0;
+    }
+    bool help = strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    if (help && argc == 2) {
+        usage(stdout);
+        return 0;
+    }
+    const struct command *command = find(help ? argv[2] : word);
+    if (command == NULL)
+        return unknown(help ? argv[2] : word);
+    if (help) {
+        char *ask[] = {argv[2], "--help", NULL};
+        return run(command, 2, ask, 0);
+    }
+    return run(command, argc, argv, 1);
+}

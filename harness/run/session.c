@@ -1,0 +1,172 @@
+// See session.h.
+#include "harness/run/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/launch/interrupt.h"
+#include "harness/launch/launch.h"
+#include "harness/protocol/case_fields.h"
+#include "harness/protocol/memory.h"
+#include "harness/run/scratch.h"
+
+// Importing a Python framework on a cold disk takes its time.
+static const double MANIFEST_COMMAND_DEADLINE_S = 120;
+
+char *session_default_store(struct error *error)
+{
+    const char *own = getenv("FSDPMARK_STORE"), *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (own != NULL && own[0] != 0)
+        return memory_text(own);
+    char *folder = xdg != NULL && xdg[0] != 0     ? memory_format("%s/fsdpmark", xdg)
+                   : home != NULL && home[0] != 0 ? memory_format("%s/.local/share/fsdpmark", home)
+                                                  : NULL;
+    if (folder == NULL || !scratch_folder(folder, error)) {
+        error_set(error, "no folder for the results: none of FSDPMARK_STORE, XDG_DATA_HOME and HOME is set");
+        free(folder);
+        return NULL;
+    }
+    char *path = memory_format("%s/results.db", folder);
+    free(folder);
+    return path;
+}
+
+static const char *const *list_or_null(const struct string_list *l)
+{
+    return l->count > 0 ? (const char *const *)l->items : NULL;
+}
+
+static void last_line(char *text, char **line)
+{
+    for (size_t n = strlen(text); n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '); n--)
+        text[n - 1] = 0;
+    char *newline = strrchr(text, '\n');
+    *line = newline != NULL ? newline + 1 : text;
+}
+
+bool session_installed(const struct implementation *i, struct error *error)
+{
+    char text[8192] = "", *line = text;
+    struct error own = {0};
+    int status = 0;
+    if (i->installed.count == 0)
+        return true;
+    bool ran = launch_capture(list_or_null(&i->installed), list_or_null(&i->environment), i->folder, MANIFEST_COMMAND_DEADLINE_S,
+                              text, sizeof text, &status, &own);
+    if (ran && status == 0)
+        return true;
+    last_line(text, &line);
+    return error_set(error, "implementation %s cannot run here: %s%s%s", i->name, !ran ? own.text : line[0] ? line : "its check failed",
+                     i->remedy != NULL && i->remedy[0] != 0 ? "; remedy: " : "", i->remedy != NULL ? i->remedy : "");
+}
+
+json_t *session_versions(const struct implementation *i)
+{
+    char text[8192] = "", *state = NULL;
+    struct error error = {0};
+    int status = 0;
+    json_t *out = json_object();
+    if (i->versions.count == 0 || !launch_capture(list_or_null(&i->versions), list_or_null(&i->environment), i->folder,
+                                                  MANIFEST_COMMAND_DEADLINE_S, text, sizeof text, &status, &error) || status != 0)
+        return out;
+    for (char *line = strtok_r(text, "\n", &state); line != NULL; line = strtok_r(NULL, "\n", &state)) {
+        char *blank = strchr(line, ' ');
+        if (blank == NULL)
+            continue;
+        *blank = 0;
+        json_object_set_new(out, line, json_string(blank + 1));
+    }
+    return out;
+}
+
+static void tell(void *context, const char *line)
+{
+    (void)context;
+    fprintf(stderr, "fsdpmark: %s\n", line);
+}
+
+static const char *headline(const struct run_verdict *v)
+{
+    for (int i = 0; i < v->result_count; i++)
+        if (v->results[i].finding.verdict == v->verdict)
+            return v->results[i].finding.message;
+    return "";
+}
+
+static bool take(void *context, const struct run_verdict *v, struct error *error)
+{
+    struct session *s = context;
+    const struct fsdp_case *c = &v->planned->c;
+    json_t *object = fields_write(case_fields, c, c);
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    struct case_record record = {
+        .implementation = s->implementation, .case_id = c->id, .family = c->family, .layer = layer_name(c->layer),
+        .model = model_kind_name(c->model.kind), .strategy = strategy_name(c->sharding.strategy),
+        .layout = layout_name(c->sharding.layout), .compute = dtype_name(c->precision.compute), .world_size = c->world_size,
+        .seed = c->seed, .case_json = text, .origin = v->planned->origin, .seconds = v->seconds,
+        .judge_seconds = v->judge_seconds, .start = v->start, .result_count = v->result_count, .results = v->results,
+        .log_tail = v->log_tail, .figures = v->figures,
+    };
+    bool ok = store_record_case(s->store, s->run, &record, error);
+    json_decref(object);
+    free(text);
+    if (s->progress != NULL)
+        progress_step(s->progress, c->id, v->verdict, headline(v));
+    return ok && (s->watcher == NULL || s->watcher(s->watcher_context, v, error));
+}
+
+bool session_open(struct session *s, const char *store, const struct run_settings *settings, const struct run_info *info, int64_t resume,
+                  struct error *error)
+{
+    *s = (struct session){.settings = *settings, .run = resume, .began_s = launch_now()};
+    s->scratch = scratch_make(settings->keep, error);
+    s->settings.scratch = s->scratch;
+    s->settings.tell = tell;
+    s->settings.context = s;
+    return s->scratch != NULL && truth_cache_open(NULL, &s->cache, error) && store_open(store, false, &s->store, error) &&
+           (resume != 0 || store_begin_run(s->store, info, &s->run, error));
+}
+
+bool session_run(struct session *s, const char *name, const struct implementation *i, struct plan *plan, const int *known, FILE *out,
+                 struct error *error)
+{
+    json_t *versions = session_versions(i);
+    int open = 0;
+    for (int k = 0; k < plan->count; k++)
+        open += known == NULL || known[k] < 0;
+    bool ok = store_set_plan(s->store, s->run, name, plan->count, versions, error);
+    json_decref(versions);
+    s->implementation = name;
+    s->progress = out != NULL ? progress_open(out, name, open, isatty(fileno(out))) : NULL;
+    ok = ok && run_cases(&s->settings, i, plan, known, &s->cache, take, &s->counts, error);
+    if (s->progress != NULL)
+        progress_close(s->progress);
+    s->progress = NULL;
+    return ok;
+}
+
+void session_summary(const struct session *s, FILE *out)
+{
+    const struct run_counts *c = &s->counts;
+    fprintf(out, "run %lld: %d cases in %.1f s; worker starts: %d; truths: %d computed, %d from the cache; the harness's own cost: %.2f ms per case\n",
+            (long long)s->run, c->cases, launch_now() - s->began_s, c->starts, s->cache.made, s->cache.found,
+            c->cases > 0 ? 1e3 * c->own_s / c->cases : 0.0);
+}
+
+bool session_close(struct session *s, int status, FILE *out, struct error *error)
+{
+    bool ok = true;
+    if (s->store != NULL && status >= 0)
+        ok = store_end_run(s->store, s->run, status, error);
+    if (s->store != NULL)
+        store_close(s->store);
+    truth_cache_close(&s->cache);
+    if (s->scratch != NULL && s->settings.keep)
+        fprintf(out, "kept: %s\n", s->scratch);
+    else if (s->scratch != NULL)
+        scratch_remove(s->scratch);
+    free(s->scratch);
+    s->scratch = NULL;
+    return ok;
+}
