@@ -139,7 +139,7 @@ $(foreach t,$(BENCHES),$(eval $(call bench_program,$(t))))
 
 # ---- generated sources -----------------------------------------------------------------------
 CHECK_NAMES := $(patsubst suite/checks/%.c,%,$(CHECKS))
-GENERATED := $(BUILD)/gen/check_list.c $(BUILD)/gen/version.h $(if $(wildcard results/schema.sql),$(BUILD)/gen/schema.h)
+GENERATED := $(BUILD)/gen/check_list.c $(BUILD)/gen/version.h $(BUILD)/gen/schema.h $(BUILD)/gen/results.h
 .PHONY: generated FORCE
 generated: $(GENERATED)
 # Files below are rewritten only where their text changes, so that nothing is rebuilt for nothing.
@@ -151,9 +151,11 @@ $(BUILD)/gen/check_list.c: FORCE
 	echo '    0};'; } > $@.new; $(update)
 $(BUILD)/gen/version.h: FORCE
 	$(Q)mkdir -p $(@D) && { echo '#define FSDPMARK_VERSION "$(VERSION)"'; echo '#define FSDPMARK_COMMIT "$(COMMIT)"'; } > $@.new; $(update)
-$(BUILD)/gen/schema.h: results/schema.sql
-	$(Q)mkdir -p $(@D) && { echo 'static const char schema_sql[] ='; \
-	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$$/\\n"/' $<; echo '    ;'; } > $@
+RESULT_TEXTS := $(wildcard results/plots/*.gp results/*.css)
+$(BUILD)/gen/schema.h: results/schema.sql harness/report/embed.sh
+	$(Q)mkdir -p $(@D) && sh harness/report/embed.sh $< > $@
+$(BUILD)/gen/results.h: $(RESULT_TEXTS) harness/report/embed.sh
+	$(Q)mkdir -p $(@D) && sh harness/report/embed.sh $(RESULT_TEXTS) > $@
 FORCE:
 
 # ---- set up, run, test -----------------------------------------------------------------------

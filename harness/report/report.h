@@ -11,6 +11,10 @@ struct report_options {
     bool verbose;     // every result, else only what is not PASS and a line per implementation and family
     int columns;      // terminal width
 };
+// Colour is wanted: a terminal that knows it, and NO_COLOR is unset or empty (source: no-color.org).
+bool report_wants_color(FILE *out);
+// Columns of the terminal, or of $COLUMNS, else 100.
+int report_columns(FILE *out);
 // The verdict table and the summary line "N PASS, N FAIL, N SKIP, N BROKEN".
 bool report_table(const struct stored_run *r, const struct report_options *o, FILE *out);
 // {"run", "environment", "results": [{implementation, case, check, verdict, figure, bound, unit, message, classes, ranks, seed}]}
@@ -19,13 +23,16 @@ bool report_junit(const struct stored_run *r, FILE *out);
 bool report_tap(const struct stored_run *r, FILE *out);
 bool report_csv(const struct stored_run *r, FILE *out);
 bool report_markdown(const struct stored_run *r, FILE *out);
-// index.html (self-contained, figures inline), report.md, results.csv, results.json, figures *.svg and *.png by gnuplot.
+// index.html (self-contained, figures inline), report.md, results.csv, results.json, and figures/: *.svg and *.png by
+// gnuplot, beside the data and scripts that made them (`gnuplot -d ratio.gp` makes them again).
 // Without gnuplot: a line in the page that says so, and the call still succeeds.
 bool report_write(const struct stored_run *r, const char *folder, struct error *error);
-// 0 all PASS (SKIPs allowed), 1 some FAIL, 3 some BROKEN (over FAIL).
+// 0 all PASS (SKIPs allowed), 1 some FAIL, 3 some BROKEN (over FAIL). Planned cases that were never recorded, and a
+// run without any case, are BROKEN.
 int report_exit_status(const struct stored_run *r);
 
-// Progress: a bar on a terminal, plain lines otherwise.
+// Progress: a bar on a terminal; otherwise a plain line every tenth of the cases, at most one in two seconds. FAIL and
+// BROKEN are told at once, the first 20 of them where there is no terminal.
 struct progress;
 struct progress *progress_open(FILE *out, const char *title, int total, bool terminal);
 void progress_step(struct progress *p, const char *what, enum verdict verdict, const char *message);

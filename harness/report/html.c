@@ -1,0 +1,213 @@
+// The report page: summary, verdict matrix, failures in words, figures, environment, every result.
+//
+// All text goes through `fill`, whose arguments are escaped; the templates are the only markup.
+#include "harness/report/html.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/protocol/memory.h"
+#include "harness/report/svg.h"
+#include "harness/report/text.h"
+#include "results.h"
+
+#define fill(out, ...) text_fill(out, TEXT_XML, __VA_ARGS__)
+
+static const char *const class_of[VERDICT_COUNT] = {
+    [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "fail", [VERDICT_SKIP] = "skip", [VERDICT_BROKEN] = "broken",
+};
+static bool is_bad(enum verdict v) { return verdict_severity(v) >= verdict_severity(VERDICT_FAIL); }
+
+static const char *decimal(int64_t x, char buffer[32]) { return snprintf(buffer, 32, "%lld", (long long)x), buffer; }
+
+static void put_head(FILE *out, const struct view *v) {
+    const struct stored_run *r = v->run;
+    char id[32], seed[32], number[32];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)r->seed);
+    fill(out, "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\"><head><meta charset=\"utf-8\"/>"
+              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>fsdpmark run %</title>\n<style>\n",
+         decimal(r->id, id));
+    fputs(page_css, out);
+    fill(out, "</style></head>\n<body><h1>fsdpmark run %</h1>\n<p><code>%</code></p>\n<p class=\"dim\">started %, ", id, r->command, r->started);
+    if (r->ended_normally) fill(out, "ended %", r->ended);
+    else fputs("not ended: running still, or interrupted", out);
+    if (r->profile) fill(out, "; profile %", r->profile);
+    if (r->pattern) fill(out, "; pattern %", r->pattern);
+    fill(out, "; seed %</p>\n<ul class=\"tiles\">", seed);
+    static const enum verdict order[] = {VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN};
+    for (int i = 0; i < VERDICT_COUNT; i++)
+        fill(out, "<li class=\"%\"><b>%</b>%</li>", v->tally.of[order[i]] ? class_of[order[i]] : "none",
+             decimal(v->tally.of[order[i]], number), verdict_name(order[i]));
+    fill(out, "</ul>\n<p>% cases, ", decimal(v->case_count, number));
+    fill(out, "% results. The verdict of a case is the worst of its results.</p>\n", decimal(v->row_count, number));
+    if (v->tally.of[VERDICT_SKIP] == v->case_count) fputs("<p><b>Every case was skipped: nothing was judged.</b></p>\n", out);
+    fputs("<nav><a href=\"#matrix\">matrix</a> <a href=\"#failures\">failures</a> <a href=\"#skipped\">skipped</a> <a href=\"#figures\">figures</a> "
+          "<a href=\"#environment\">environment</a> <a href=\"#results\">all results</a></nav>\n", out);
+}
+
+// ---- matrix ----
+static void put_cell(FILE *out, const struct view *v, const struct view_case *k) {
+    char place[32];
+    if (!k) fputs("<td class=\"none\">\xc2\xb7</td>", out);
+    else if (is_bad(k->verdict))
+        fill(out, "<td class=\"%\"><a href=\"#case%\">%</a></td>", class_of[k->verdict], decimal(k - v->cases, place), verdict_name(k->verdict));
+    else fill(out, "<td class=\"%\">%</td>", class_of[k->verdict], verdict_name(k->verdict));
+}
+
+static const char *family_of(const struct view *v, int id) {
+    for (int i = 0; i < v->implementations.count; i++)
+        if (v->matrix[id * v->implementations.count + i]) return v->matrix[id * v->implementations.count + i]->c->family;
+    return "";
+}
+
+static void put_matrix(FILE *out, const struct view *v) {
+    char span[32];
+    const char *family = NULL;
+    fputs("<h2 id=\"matrix\">Verdicts</h2>\n<div class=\"scroll\"><table class=\"matrix\"><thead><tr><th>case</th>", out);
+    for (int i = 0; i < v->implementations.count; i++) fill(out, "<th>%</th>", v->implementations.items[i]);
+    fputs("</tr></thead><tbody>\n", out);
+    for (int id = 0; id < v->case_ids.count; id++) {
+        const char *own = family_of(v, id);
+        if (!family || strcmp(family, own))
+            fill(out, "<tr class=\"family\"><th colspan=\"%\">%</th></tr>\n", decimal(v->implementations.count + 1, span), *own ? own : "(no family)");
+        family = own;
+        fill(out, "<tr><td>%</td>", v->case_ids.items[id]);
+        for (int i = 0; i < v->implementations.count; i++) put_cell(out, v, v->matrix[id * v->implementations.count + i]);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
+// ---- failures ----
+static void put_failure(FILE *out, const struct row *row) {
+    char comparison[128];
+    const struct { const char *before, *text; } facts[] = {
+        {": ", row_comparison(row, comparison, sizeof comparison)}, {"; ranks ", row->r->ranks}, {"; fits fault classes ", row->r->classes}};
+    fill(out, "<p><span class=\"badge %\">%</span> <b>%</b>", class_of[row->r->verdict], verdict_name(row->r->verdict), row->r->check);
+    for (int i = 0; i < 3; i++)
+        if (*facts[i].text) fill(out, "%%", facts[i].before, facts[i].text);
+    fill(out, "</p>\n<p class=\"message\">%</p>\n", row->r->message);
+}
+
+static void put_failed_case(FILE *out, const struct view *v, const struct view_case *k) {
+    char place[32], seed[32];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)k->c->seed);
+    fill(out, "<article id=\"case%\"><h3>% \xc2\xb7 %</h3>\n<p class=\"dim\">% seed %</p>\n", decimal(k - v->cases, place),
+         k->c->implementation, k->c->case_id, k->c->origin, seed);
+    for (int i = 0; i < k->row_count; i++)
+        if (is_bad(k->rows[i].r->verdict)) put_failure(out, &k->rows[i]);
+    if (k->c->log_tail) fill(out, "<details><summary>output of the workers</summary><pre>%</pre></details>\n", k->c->log_tail);
+    if (k->c->case_json) fill(out, "<details><summary>case.json</summary><pre>%</pre></details>\n", k->c->case_json);
+    fputs("</article>\n", out);
+}
+
+static void put_failures(FILE *out, const struct view *v) {
+    bool any = false;
+    fputs("<h2 id=\"failures\">What is not right</h2>\n", out);
+    for (int i = 0; i < v->case_count; i++)
+        if (is_bad(v->cases[i].verdict)) {
+            put_failed_case(out, v, &v->cases[i]);
+            any = true;
+        }
+    if (!any) fputs("<p>Nothing: no FAIL, no BROKEN.</p>\n", out);
+}
+
+static void put_skips(FILE *out, const struct view *v) {
+    fputs("<h2 id=\"skipped\">Skipped</h2>\n", out);
+    if (!v->tally.of[VERDICT_SKIP]) {
+        fputs("<p>No case.</p>\n", out);
+        return;
+    }
+    fputs("<div class=\"scroll\"><table><thead><tr><th>implementation</th><th>family</th><th>cases</th><th>reason</th></tr></thead><tbody>\n", out);
+    for (int i = 0; i < v->group_count; i++) {
+        struct reason *reasons;
+        char number[32];
+        int count = view_reasons(&v->groups[i], &reasons);
+        for (int k = 0; k < count; k++)
+            fill(out, "<tr><td>%</td><td>%</td><td class=\"number\">%</td><td class=\"message\">%</td></tr>\n", v->groups[i].implementation,
+                 v->groups[i].family, decimal(reasons[k].cases, number), reasons[k].message);
+        free(reasons);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
+// ---- figures and environment ----
+static void put_figures(FILE *out, const struct figure figures[FIGURES], const char *folder) {
+    fputs("<h2 id=\"figures\">Figures</h2>\n", out);
+    for (int i = 0; i < FIGURES; i++) {
+        const struct figure *f = &figures[i];
+        char *path = memory_format("%s/%s.svg", folder, f->name), *prefix = memory_format("%s-", f->name);
+        fill(out, "<h3>%</h3>\n<figure><div class=\"scroll\" role=\"img\" aria-label=\"%\">", f->title, f->caption);
+        if (*f->why || !svg_inline(out, path, prefix)) fill(out, "<p class=\"dim\">%</p>", *f->why ? f->why : "no picture was drawn");
+        fill(out, "</div><figcaption>%", f->caption);
+        if (*f->note) fill(out, " (%)", f->note);
+        fputs("</figcaption></figure>\n", out);
+        free(path);
+        free(prefix);
+    }
+}
+
+// Objects within objects become names with dots.
+static void put_facts(FILE *out, const char *prefix, json_t *object) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        char *name = memory_format("%s%s%s", prefix, *prefix ? "." : "", key);
+        char *text = json_is_string(value) || json_is_object(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+        if (json_is_object(value)) put_facts(out, name, value);
+        else fill(out, "<tr><th>%</th><td>%</td></tr>\n", name, text ? text : json_string_value(value));
+        free(text);
+        free(name);
+    }
+}
+
+static void put_environment(FILE *out, const struct stored_run *r) {
+    fputs("<h2 id=\"environment\">Environment</h2>\n<div class=\"scroll\"><table><tbody>\n", out);
+    put_facts(out, "", r->environment);
+    put_facts(out, "implementation", r->implementations);
+    fputs("</tbody></table></div>\n", out);
+}
+
+// ---- every result ----
+static void put_result(FILE *out, const struct row *row) {
+    char figure[32], bound[32];
+    fill(out, "<tr><td class=\"%\">%</td><td>%</td><td class=\"number\">%</td><td class=\"number\">%</td><td>%</td><td>%</td><td>%</td>"
+              "<td class=\"message\">%</td></tr>\n",
+         class_of[row->r->verdict], verdict_name(row->r->verdict), row->r->check, row_has_figure(row) ? text_number(row->r->figure, figure) : "",
+         isnan(row->r->bound) ? "" : text_number(row->r->bound, bound), row->r->unit, row->r->ranks, row->r->classes, row->r->message);
+}
+
+static void put_case(FILE *out, const struct view_case *k) {
+    char ranks[32], count[32];
+    fill(out, "<details><summary><span class=\"badge %\">%</span> % <span class=\"dim\">% ranks, % results</span></summary>\n<div class=\"scroll\">"
+              "<table><thead><tr><th>verdict</th><th>check</th><th>figure</th><th>bound</th><th>unit</th><th>ranks</th><th>classes</th>"
+              "<th>message</th></tr></thead><tbody>\n",
+         class_of[k->verdict], verdict_name(k->verdict), k->c->case_id, decimal(k->c->world_size, ranks), decimal(k->row_count, count));
+    for (int i = 0; i < k->row_count; i++) put_result(out, &k->rows[i]);
+    fputs("</tbody></table></div></details>\n", out);
+}
+
+static void put_results(FILE *out, const struct view *v) {
+    fputs("<h2 id=\"results\">All results</h2>\n", out);
+    const char *open = NULL;
+    for (int i = 0; i < v->case_count; i++) {
+        const char *implementation = v->cases[i].c->implementation;
+        if (!open || strcmp(open, implementation)) fill(out, open ? "</details>\n<details><summary>%</summary>\n" : "<details><summary>%</summary>\n", implementation);
+        open = implementation;
+        put_case(out, &v->cases[i]);
+    }
+    fputs(open ? "</details>\n" : "", out);
+}
+
+bool report_html(const struct view *v, const struct figure figures[FIGURES], const char *folder, FILE *out) {
+    put_head(out, v);
+    put_matrix(out, v);
+    put_failures(out, v);
+    put_skips(out, v);
+    put_figures(out, figures, folder);
+    put_environment(out, v->run);
+    put_results(out, v);
+    fputs("</body></html>\n", out);
+    return !ferror(out) && !fflush(out);
+}

@@ -1,0 +1,75 @@
+// JSON: {"run", "environment", "results"}. Control characters are kept, in JSON's own escapes.
+#include "harness/report/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "harness/report/report.h"
+#include "harness/report/view.h"
+
+// A string, or null; what is not UTF-8 becomes U+FFFD.
+static json_t *string(const char *s) {
+    if (!s) return json_null();
+    json_t *exact = json_string(s);
+    if (exact) return exact;
+    char *valid = text_copy(TEXT_PLAIN, s);
+    json_t *value = json_string(valid);
+    free(valid);
+    return value;
+}
+
+static json_t *seed(uint64_t s) {
+    return s <= INT64_MAX ? json_integer((json_int_t)s) : json_sprintf("%llu", (unsigned long long)s); // JSON's integers end there
+}
+
+static json_t *value(const struct row *row, int i) {
+    char buffer[32];
+    switch (fields[i].kind) {
+    case FIELD_INT: return json_integer(field_integer(row, i));
+    case FIELD_SEED: return seed((uint64_t)field_integer(row, i));
+    case FIELD_NUMBER: {
+        const char *text = field_text(row, i, buffer);
+        if (!*text) return json_null();
+        return isfinite(field_number(row, i)) ? json_real(field_number(row, i)) : json_string(text);
+    }
+    default: return string(field_text(row, i, buffer));
+    }
+}
+
+static json_t *implementations(const struct stored_run *r) {
+    json_t *out = json_object();
+    const char *name;
+    json_t *plan;
+    json_object_foreach(r->implementations, name, plan) {
+        char *valid = text_copy(TEXT_PLAIN, name);
+        json_object_set(out, valid, plan);
+        free(valid);
+    }
+    return out;
+}
+
+static json_t *run(const struct view *v) {
+    const struct stored_run *r = v->run;
+    json_t *verdicts = json_object();
+    for (int i = 0; i < VERDICT_COUNT; i++) json_object_set_new(verdicts, verdict_name((enum verdict)i), json_integer(v->tally.of[i]));
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:o, s:o}", "id", (json_int_t)r->id, "command", string(r->command),
+                     "profile", string(r->profile), "pattern", string(r->pattern), "seed", seed(r->seed), "started", string(r->started),
+                     "ended", string(r->ended), "ended_normally", r->ended_normally, "exit_status", report_exit_status(r),
+                     "verdicts", verdicts, "implementations", implementations(r));
+}
+
+bool report_json(const struct stored_run *r, FILE *out) {
+    struct view v;
+    view_make(r, &v);
+    json_t *results = json_array();
+    for (int i = 0; i < v.row_count; i++) {
+        json_t *result = json_object();
+        for (int f = 0; f < FIELD_COUNT; f++) json_object_set_new(result, fields[f].name, value(&v.rows[i], f));
+        json_array_append_new(results, result);
+    }
+    json_t *whole = json_pack("{s:o, s:O, s:o}", "run", run(&v), "environment", r->environment, "results", results);
+    view_free(&v);
+    bool ok = whole && !json_dumpf(whole, out, JSON_INDENT(1));
+    json_decref(whole);
+    return ok && fputc('\n', out) != EOF && !fflush(out);
+}

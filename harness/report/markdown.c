@@ -1,0 +1,102 @@
+// Markdown: the counts, a row per implementation and family, and in words what is not PASS.
+#include <stdlib.h>
+
+#include "harness/report/report.h"
+#include "harness/report/text.h"
+#include "harness/report/view.h"
+
+static void put(FILE *out, const char *s) { text_put(out, TEXT_MARKDOWN, s); }
+
+static void put_groups(FILE *out, const struct view *v) {
+    fputs("\n| implementation | family | cases | PASS | FAIL | SKIP | BROKEN |\n|---|---|--:|--:|--:|--:|--:|\n", out);
+    for (int i = 0; i < v->group_count; i++) {
+        const struct view_group *g = &v->groups[i];
+        fputs("| ", out);
+        put(out, g->implementation);
+        fputs(" | ", out);
+        put(out, g->family);
+        fprintf(out, " | %d", g->case_count);
+        for (int k = 0; k < VERDICT_COUNT; k++) fprintf(out, " | %d", g->tally.of[k]);
+        fputs(" |\n", out);
+    }
+}
+
+static void put_failure(FILE *out, const struct row *row) {
+    char comparison[128];
+    fprintf(out, "- **%s** ", verdict_name(row->r->verdict));
+    const struct { const char *before, *text, *after; } facts[] = {
+        {"", row->c->implementation, ""}, {" ", row->c->case_id, ""}, {", check ", row->r->check, ""},
+        {": ", row_comparison(row, comparison, sizeof comparison), ""}, {"; ranks ", row->r->ranks, ""},
+        {"; fits ", row->r->classes, ""}, {".\n  ", row->r->message, ""}, {" (", row->c->origin, ")"}};
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        if (!*facts[i].text) continue;
+        fputs(facts[i].before, out);
+        put(out, facts[i].text);
+        fputs(facts[i].after, out);
+    }
+    fputc('\n', out);
+}
+
+static void put_failures(FILE *out, const struct view *v) {
+    bool any = false;
+    for (int i = 0; i < v->row_count; i++) {
+        if (verdict_severity(v->rows[i].r->verdict) < verdict_severity(VERDICT_FAIL)) continue;
+        if (!any) fputs("\n## What is not right\n\n", out);
+        any = true;
+        put_failure(out, &v->rows[i]);
+    }
+}
+
+static void put_skips(FILE *out, const struct view *v) {
+    bool any = false;
+    for (int i = 0; i < v->group_count; i++) {
+        struct reason *reasons;
+        int count = view_reasons(&v->groups[i], &reasons);
+        for (int k = 0; k < count; k++) {
+            if (!any) fputs("\n## Skipped\n\n", out);
+            any = true;
+            fputs("- ", out);
+            put(out, v->groups[i].implementation);
+            fputc(' ', out);
+            put(out, v->groups[i].family);
+            fprintf(out, ", %d %s: ", reasons[k].cases, reasons[k].cases == 1 ? "case" : "cases");
+            put(out, reasons[k].message);
+            fputc('\n', out);
+        }
+        free(reasons);
+    }
+}
+
+static void put_environment(FILE *out, json_t *environment) {
+    const char *key;
+    json_t *value;
+    fputs("\n## Environment\n\n", out);
+    json_object_foreach(environment, key, value) {
+        char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+        fputs("- ", out);
+        put(out, key);
+        fputs(": ", out);
+        put(out, text ? text : json_string_value(value));
+        fputc('\n', out);
+        free(text);
+    }
+}
+
+bool report_markdown(const struct stored_run *r, FILE *out) {
+    struct view v;
+    view_make(r, &v);
+    fprintf(out, "# fsdpmark run %lld\n\n", (long long)r->id);
+    put(out, r->command);
+    fputs("  \nstarted ", out);
+    put(out, r->started);
+    fputs(r->ended_normally ? ", ended " : ", not ended: running still, or interrupted", out);
+    put(out, r->ended);
+    fprintf(out, "\n\n**%d PASS, %d FAIL, %d SKIP, %d BROKEN** (cases; %d results)\n", v.tally.of[VERDICT_PASS],
+            v.tally.of[VERDICT_FAIL], v.tally.of[VERDICT_SKIP], v.tally.of[VERDICT_BROKEN], v.row_count);
+    put_groups(out, &v);
+    put_failures(out, &v);
+    put_skips(out, &v);
+    put_environment(out, r->environment);
+    view_free(&v);
+    return !ferror(out) && !fflush(out);
+}

@@ -1,0 +1,214 @@
+// The verdict table on a terminal: a row per implementation and family, and under it, in words, all that is not PASS.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "harness/report/report.h"
+#include "harness/report/text.h"
+#include "harness/report/view.h"
+
+enum { COLUMNS = 6, CELL_BYTES = 160, NAME_WIDTH = 40, LOG_LINES = 6, DETAIL_INDENT = 10 };
+
+struct table {
+    FILE *out;
+    struct report_options options;
+    int width[COLUMNS];
+};
+
+static const char *const colors[VERDICT_COUNT] = {
+    [VERDICT_PASS] = "32", [VERDICT_FAIL] = "1;31", [VERDICT_SKIP] = "33", [VERDICT_BROKEN] = "1;35",
+};
+
+bool report_wants_color(FILE *out) {
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    return isatty(fileno(out)) && term && strcmp(term, "dumb") && !(no_color && *no_color);
+}
+
+int report_columns(FILE *out) {
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    if (!ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col) return size.ws_col;
+    return columns && atoi(columns) > 0 ? atoi(columns) : 100;
+}
+
+static void put_colored(const struct table *t, const char *color, const char *s) {
+    if (t->options.color) fprintf(t->out, "\x1b[%sm%s\x1b[0m", color, s);
+    else fputs(s, t->out);
+}
+
+static void put_escaped(FILE *out, const char *s) { text_put(out, TEXT_TERMINAL, s); }
+
+// "1-4,8" from the world sizes of a group.
+static void ranks_text(const struct view_group *g, char *out, size_t size) {
+    bool seen[1025] = {false};
+    for (int i = 0; i < g->case_count; i++) {
+        int n = g->cases[i]->c->world_size;
+        seen[n < 0 ? 0 : n > 1024 ? 1024 : n] = true;
+    }
+    size_t used = 0;
+    *out = 0;
+    for (int n = 1; n <= 1024 && used + 16 < size; n++) {
+        if (!seen[n]) continue;
+        int last = n;
+        while (last < 1024 && seen[last + 1]) last++;
+        used += (size_t)snprintf(out + used, size - used, last > n ? "%s%d-%d" : "%s%d", used ? "," : "", n, last);
+        n = last;
+    }
+}
+
+// "PASS", or what is not PASS first: "2 FAIL, 1 SKIP, 9 PASS".
+static void tally_text(const struct tally *t, int count, char *out, size_t size) {
+    static const enum verdict order[] = {VERDICT_BROKEN, VERDICT_FAIL, VERDICT_SKIP, VERDICT_PASS};
+    size_t used = 0;
+    for (int i = 0; i < VERDICT_COUNT; i++) {
+        int n = t->of[order[i]];
+        if (n && n == count) snprintf(out, size, "%s", verdict_name(order[i]));
+        else if (n) used += (size_t)snprintf(out + used, size - used, "%s%d %s", used ? ", " : "", n, verdict_name(order[i]));
+    }
+}
+
+static void fill_row(const struct view_group *g, char *cells[COLUMNS]) {
+    for (int i = 2; i < COLUMNS; i++) cells[i] = malloc(CELL_BYTES);
+    cells[0] = text_shorten(TEXT_TERMINAL, g->implementation, NAME_WIDTH);
+    cells[1] = text_shorten(TEXT_TERMINAL, g->family, NAME_WIDTH);
+    ranks_text(g, cells[2], CELL_BYTES);
+    snprintf(cells[3], CELL_BYTES, "%d", g->case_count);
+    snprintf(cells[4], CELL_BYTES, "%d", g->result_count);
+    tally_text(&g->tally, g->case_count, cells[5], CELL_BYTES);
+}
+
+static const char *const titles[COLUMNS] = {"implementation", "family", "ranks", "cases", "results", "verdict"};
+static bool is_number(int column) { return column == 3 || column == 4; }
+
+static void put_row(const struct table *t, const char *const cells[COLUMNS], const char *color) {
+    for (int i = 0; i < COLUMNS - 1; i++) {
+        int blanks = t->width[i] - text_width(cells[i]);
+        fprintf(t->out, "%*s%s%*s  ", is_number(i) ? blanks : 0, "", cells[i], is_number(i) ? 0 : blanks, "");
+    }
+    put_colored(t, color, cells[COLUMNS - 1]);
+    fputc('\n', t->out);
+}
+
+static void put_log(const struct table *t, const char *log) {
+    const char *start = log + strlen(log);
+    while (start > log && start[-1] == '\n') start--;
+    for (int lines = 0; start > log; start--)
+        if (start[-1] == '\n' && ++lines == LOG_LINES && !t->options.verbose) break;
+    for (const char *end; *start; start = *end ? end + 1 : end) {
+        end = start + strcspn(start, "\n");
+        char *line = strndup(start, (size_t)(end - start));
+        fprintf(t->out, "%*s| ", DETAIL_INDENT, "");
+        put_escaped(t->out, line);
+        fputc('\n', t->out);
+        free(line);
+    }
+}
+
+// "check: 3 > 0 elements; ranks 0-1; fits Z01 Z03", then the message.
+static void put_result(const struct table *t, const struct row *row, bool named) {
+    char comparison[128];
+    const struct stored_result *r = row->r;
+    row_comparison(row, comparison, sizeof comparison);
+    fprintf(t->out, "%*s", named ? DETAIL_INDENT : DETAIL_INDENT - 8, "");
+    if (!named) fprintf(t->out, "%-8s", verdict_name(r->verdict));
+    put_escaped(t->out, r->check);
+    const char *before = ": ";
+    const struct { const char *word, *text; } facts[] = {{"", comparison}, {"ranks ", r->ranks}, {"fits ", r->classes}};
+    for (int i = 0; i < 3; i++) {
+        if (!*facts[i].text) continue;
+        fprintf(t->out, "%s%s", before, facts[i].word);
+        put_escaped(t->out, facts[i].text);
+        before = "; ";
+    }
+    fputc('\n', t->out);
+    if (!*r->message) return;
+    char *message = text_copy(TEXT_TERMINAL, r->message);
+    fprintf(t->out, "%*s", DETAIL_INDENT + 2, "");
+    text_wrap(t->out, message, t->options.columns - DETAIL_INDENT - 2, DETAIL_INDENT + 2);
+    free(message);
+}
+
+static void put_case(const struct table *t, const struct view_case *k) {
+    const struct stored_case *c = k->c;
+    const char *name = verdict_name(k->verdict);
+    fputs("  ", t->out);
+    put_colored(t, colors[k->verdict], name);
+    fprintf(t->out, "%*s", DETAIL_INDENT - 2 - (int)strlen(name), "");
+    put_escaped(t->out, c->case_id);
+    if (*c->origin) {
+        fputs("  (", t->out);
+        put_escaped(t->out, c->origin);
+        fputc(')', t->out);
+    }
+    fputc('\n', t->out);
+    for (int i = 0; i < k->row_count; i++)
+        if (t->options.verbose || verdict_severity(k->rows[i].r->verdict) >= verdict_severity(VERDICT_FAIL))
+            put_result(t, &k->rows[i], !t->options.verbose);
+    if (c->log_tail && verdict_severity(k->verdict) >= verdict_severity(VERDICT_FAIL)) put_log(t, c->log_tail);
+}
+
+static void put_skips(const struct table *t, const struct view_group *g) {
+    struct reason *reasons;
+    int count = view_reasons(g, &reasons);
+    for (int i = 0; i < count; i++) {
+        fputs("  ", t->out);
+        put_colored(t, colors[VERDICT_SKIP], "SKIP");
+        char *message = text_copy(TEXT_TERMINAL, reasons[i].message), prefix[64];
+        char *line = NULL;
+        size_t bytes;
+        FILE *joined = open_memstream(&line, &bytes);
+        snprintf(prefix, sizeof prefix, reasons[i].cases > 1 ? "%d cases: " : "", reasons[i].cases);
+        if (reasons[i].cases == 1) put_escaped(joined, reasons[i].first->c->case_id);
+        fprintf(joined, "%s%s%s", reasons[i].cases == 1 ? ": " : "", prefix, message);
+        fclose(joined);
+        fprintf(t->out, "%*s", DETAIL_INDENT - 6, "");
+        text_wrap(t->out, line, t->options.columns - DETAIL_INDENT, DETAIL_INDENT);
+        free(line);
+        free(message);
+    }
+    free(reasons);
+}
+
+static void put_details(const struct table *t, const struct view_group *g) {
+    for (int i = 0; i < g->case_count; i++)
+        if (t->options.verbose || verdict_severity(g->cases[i]->verdict) >= verdict_severity(VERDICT_FAIL)) put_case(t, g->cases[i]);
+    if (!t->options.verbose) put_skips(t, g);
+}
+
+static void put_summary(const struct table *t, const struct view *v) {
+    static const enum verdict order[] = {VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN};
+    fputc('\n', t->out);
+    for (int i = 0; i < VERDICT_COUNT; i++) {
+        char part[32];
+        snprintf(part, sizeof part, "%d %s", v->tally.of[order[i]], verdict_name(order[i]));
+        if (i) fputs(", ", t->out);
+        put_colored(t, v->tally.of[order[i]] ? colors[order[i]] : "0", part);
+    }
+    fprintf(t->out, " (cases; %d results; run %lld)\n", v->row_count, (long long)v->run->id);
+    if (v->tally.of[VERDICT_SKIP] == v->case_count) fputs("every case was skipped: nothing was judged\n", t->out);
+}
+
+bool report_table(const struct stored_run *r, const struct report_options *o, FILE *out) {
+    struct table t = {.out = out, .options = *o};
+    struct view v;
+    view_make(r, &v);
+    char *(*cells)[COLUMNS] = calloc((size_t)v.group_count + 1, sizeof *cells);
+    for (int c = 0; c < COLUMNS; c++) t.width[c] = (int)strlen(titles[c]);
+    for (int g = 0; cells && g < v.group_count; g++) {
+        fill_row(&v.groups[g], cells[g]);
+        for (int c = 0; c < COLUMNS; c++)
+            if (text_width(cells[g][c]) > t.width[c]) t.width[c] = text_width(cells[g][c]);
+    }
+    put_row(&t, titles, "1");
+    for (int g = 0; cells && g < v.group_count; g++) {
+        put_row(&t, (const char *const *)cells[g], colors[v.groups[g].verdict]);
+        put_details(&t, &v.groups[g]);
+        for (int c = 0; c < COLUMNS; c++) free(cells[g][c]);
+    }
+    put_summary(&t, &v);
+    free(cells);
+    view_free(&v);
+    return !ferror(out) && !fflush(out);
+}

@@ -1,0 +1,77 @@
+// A stored run as every report sees it: rows in order, cases in groups, counts. The one traversal.
+//
+// What is missing is a row too: a case without results, and planned cases that were never recorded, each give one
+// BROKEN row, so that no format can show a run as better than it was.
+#ifndef HARNESS_REPORT_VIEW_H
+#define HARNESS_REPORT_VIEW_H
+
+#include "harness/store/store.h"
+#include "harness/store/verdicts.h"
+
+struct tally { int of[VERDICT_COUNT]; }; // by enum verdict
+
+// One result and the case it belongs to.
+struct row { const struct stored_case *c; const struct stored_result *r; };
+
+struct view_case {
+    const struct stored_case *c;
+    enum verdict verdict;
+    const struct row *rows; // its own
+    int row_count;
+};
+
+// The cases of one family judged on one implementation.
+struct view_group {
+    const char *implementation, *family;
+    int case_count, result_count;
+    const struct view_case **cases;
+    struct tally tally;     // of cases
+    enum verdict verdict;   // worst
+    double seconds;         // sum of what is known
+};
+
+// In order of first appearance. index: name to place, and owner of the names.
+struct names { int count; const char **items; json_t *index; };
+
+struct view {
+    const struct stored_run *run;
+    int row_count, case_count, group_count;
+    struct row *rows;
+    struct view_case *cases;
+    struct view_group *groups;    // by implementation, then family
+    struct names implementations, families, case_ids;
+    const struct view_case **matrix; // (case_ids, implementations); NULL where an implementation has no such case
+    struct tally tally;           // of cases
+    struct tally results;
+    struct stored_case *added;    // those made up for what is missing
+    struct stored_result *added_results;
+    int added_count;
+    char (*added_messages)[256];
+};
+
+void view_make(const struct stored_run *run, struct view *out);
+void view_free(struct view *v);
+// The place of a name, or -1.
+int names_find(const struct names *n, const char *name);
+// The same, added where it is not there; the name is copied.
+int names_add(struct names *n, const char *name);
+void names_free(struct names *n);
+// Distinct reasons of the SKIPs of a group, with the count of cases that give each first; the caller frees the array.
+struct reason { const char *message; int cases; const struct view_case *first; };
+int view_reasons(const struct view_group *g, struct reason **out);
+
+// ---- the fields of a row, one table for every format ----
+enum field_kind { FIELD_TEXT, FIELD_NUMBER, FIELD_INT, FIELD_SEED, FIELD_VERDICT };
+struct field { const char *name; enum field_kind kind; bool of_result; size_t offset; }; // else of the case
+enum { FIELD_COUNT = 19 };
+extern const struct field fields[FIELD_COUNT];
+// The value as text (""where there is none); buffer backs numbers. Not escaped.
+const char *field_text(const struct row *row, int field, char buffer[32]);
+double field_number(const struct row *row, int field);   // FIELD_NUMBER
+int64_t field_integer(const struct row *row, int field); // FIELD_INT and FIELD_SEED
+// Whether the result has a figure to show: a NaN beside a bound was measured, a NaN without one stands for nothing.
+bool row_has_figure(const struct row *row);
+// "3 > 0 elements": the figure against its bound; "" where the result has none.
+const char *row_comparison(const struct row *row, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,23 @@
+# The style that every figure shares. The script that loads it has set name, width and height;
+# `gnuplot -d -e "format='png'" NAME.gp` draws PNG, without -e SVG.
+#
+# Colours: the palette of Okabe and Ito, "Color Universal Design" (2008), told apart by readers with
+# any colour vision; each series has its own point shape too, so that a print in grey stays readable.
+# Text from data is never markup: noenhanced.
+if (!exists("format")) format = 'svg'
+set encoding utf8
+if (format eq 'png') {
+    set terminal pngcairo noenhanced size 2*width,2*height font 'sans-serif,11' fontscale 2 linewidth 2 pointscale 2 background '#ffffff'
+} else {
+    set terminal svg noenhanced size width,height font 'sans-serif,13' background '#ffffff'
+}
+set output name.'.'.format
+set datafile separator tab
+set border 3 linecolor rgb '#444444'
+set tics nomirror out textcolor rgb '#222222'
+set grid linecolor rgb '#dddddd' linewidth 1 dashtype 1
+
+array colors[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000', '#777777']
+array shapes[8] = [7, 5, 9, 11, 13, 4, 6, 8]
+do for [i=1:8] { set style line i linecolor rgb colors[i] pointtype shapes[i] pointsize 0.9 linewidth 1.6 dashtype (i % 4 + 1) }
+set key below left Left reverse vertical maxcols 1 samplen 2 spacing 1.1
