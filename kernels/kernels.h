@@ -5,7 +5,9 @@
  *       formula and source is given. kernels_cpu() returns the set for a storage type.
  * How:  arrays are dense, row-major, of the set's storage type; statistics (mean, rstd, lse) are of its
  *       accumulation type. Gradients of parameters accumulate (+=), gradients of activations are
- *       overwritten. Array arguments do not overlap unless the row says so. Sizes may be 0.
+ *       overwritten. Array arguments do not overlap unless the row says so. Sizes may be 0. Kernels
+ *       check nothing: an index outside [0, V), a matrix dimension of 2^31 or more, an odd D in RoPE, an
+ *       Hq that Hkv does not divide are the caller's errors.
  *       In float32 and float64 kernels compute in their storage type; in bfloat16 and binary16 they
  *       compute in float32 and round each result once, to nearest even.
  * Why:  the engine and the models speak of dtypes, not of C types, and a second set (kernels/cuda/, see
@@ -26,7 +28,7 @@
 
 #define KERNEL_MEMBER(returns, name, formula, flop, budget, source) returns (*name)(KERNEL_PARAMETERS(name));
 struct kernel_set {
-    enum dtype storage;     /* type of the arrays */
+    enum dtype storage;      /* type of the arrays */
     enum dtype accumulation; /* type of the statistics */
     KERNEL_TABLE(KERNEL_MEMBER)
 };
@@ -72,7 +74,7 @@ void optim_adamw(struct optim_types types, int64_t n, double lr, double beta1, d
  * Returns 0, or ENOMEM. */
 int kernels_scratch_reserve(size_t bytes);
 
-/* The pool's size: after a step, what kernels_scratch_reserve must be given before the next process's. */
+/* The pool's size. After one step of a program it is what a fresh process should reserve for that program. */
 size_t kernels_scratch_bytes(void);
 
 /* Gives the calling thread's pool back. */

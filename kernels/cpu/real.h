@@ -118,10 +118,11 @@ INLINE REAL real_max(int64_t n, const REAL *x)
 
 #if KERNELS_REAL_BITS == 32
 /*
- * exp(x) within 2 ulp. x = k ln 2 + r with |r| <= ln(2)/2, and exp(r) by its series to r^7/7!, whose
- * remainder is below r^8/8! < 0.1 u. ln 2 is split so that k times its upper part is exact. 2^k is applied
- * in two factors, because 2^-150 and 2^128 are no floats. |x| is clamped to 104, where exp is 0 or infinite
- * already; on the bits, because a comparison of floats might trap and keeps a loop from being vectorised.
+ * exp(x) within 1.5 u of its value, u = 2^-24 (largest error seen at steps of 1e-5 from -87 to 88).
+ * x = k ln 2 + r with |r| <= ln(2)/2, and exp(r) by its series to r^7/7!, whose remainder is below
+ * r^8/8! < 0.1 u. ln 2 is split so that k times its upper part is exact. 2^k is applied in two factors,
+ * because 2^-150 and 2^128 are no floats. |x| is clamped to 104, where exp is 0 or infinite already; on the
+ * bits, because a comparison of floats might trap and keeps a loop from being vectorised.
  */
 INLINE float real_exp(float x)
 {
