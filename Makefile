@@ -8,7 +8,7 @@
 #   make implementations  a virtual environment in build/venv with the pinned Python frameworks
 #   make bench            benchmarks: kernels, the reference's step against PyTorch's, the harness's cost
 #   make fuzz             libFuzzer targets; FUZZ_SECONDS=600 each
-#   make random           200 random correct configurations of the reference: no false alarm
+#   make random           200 random correct configurations of the reference: no false alarm; SEED=1
 #   make install          to PREFIX (/usr/local)
 #   make info             what was detected
 #   make setup            only install the missing Debian packages
@@ -23,6 +23,7 @@ BUILD ?= $(if $(filter 1,$(SAN)),build/san,build)
 PREFIX ?= /usr/local
 CC = gcc
 FUZZ_SECONDS ?= 600
+SEED ?= 1
 VERSION := 0.1.0
 Q := $(if $(filter 1,$(V)),,@)
 
@@ -181,7 +182,8 @@ implementations:
 bench: all $(BENCH_PROGRAMS)
 	$(Q)sh harness/bench/run.sh $(BUILD) $(BENCH_PROGRAMS)
 random: all
-	$(Q)$(BUILD)/fsdpmark check -i reference --random 200 --store $(BUILD)/results.db
+	$(Q)$(BUILD)/fsdpmark random --count 200 --seed $(SEED) -o $(BUILD)/random.yaml
+	$(Q)$(BUILD)/fsdpmark check -i reference --case $(BUILD)/random.yaml --store $(BUILD)/results.db
 
 FUZZ_SOURCES := $(PROTOCOL) $(wildcard kernels/dtype.c) $(TRUTH) $(KERNELS) $(call src,harness/cases)
 $(BUILD)/fuzz/%: harness/protocol/fuzz/%.c $(FUZZ_SOURCES) | generated
