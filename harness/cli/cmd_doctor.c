@@ -1,0 +1,194 @@
+// fsdpmark doctor: what this machine has and lacks, why that matters, and what to do.
+//
+// A table of probes; each says what it found or why it found nothing. Nothing is installed, changed or sent.
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/cli/cli.h"
+#include "harness/launch/launch.h"
+#include "harness/protocol/memory.h"
+#include "harness/run/stamp.h"
+
+static const double TOOL_DEADLINE_S = 60;
+
+// Returns whether it is there; text: what was found, or the reason why not. Both are short.
+typedef bool probe(char *text, size_t size);
+
+static bool first_line(const char *const *command, char *text, size_t size)
+{
+    char output[4096];
+    int status = 0;
+    struct error error = {0};
+    if (!launch_capture(command, NULL, "/", TOOL_DEADLINE_S, output, sizeof output, &status, &error)) {
+        snprintf(text, size, "%.200s", error.text);
+        return false;
+    }
+    output[strcspn(output, "\n")] = 0;
+    snprintf(text, size, "%.200s%s", output, status != 0 ? " (it failed)" : "");
+    return status == 0;
+}
+
+static bool library(const char *name, char *text, size_t size)
+{
+    void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    snprintf(text, size, "%s", handle != NULL ? name : dlerror());
+    if (handle != NULL)
+        dlclose(handle);
+    return handle != NULL;
+}
+
+static bool probe_cpu(char *text, size_t size)
+{
+    char *model = stamp_cpu();
+    snprintf(text, size, "%d cores, %s", launch_cores(), model != NULL ? model : "unknown model");
+    free(model);
+    return launch_cores() >= 2;
+}
+
+static bool probe_memory(char *text, size_t size)
+{
+    double gib = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 30);
+    snprintf(text, size, "%.1f GiB", gib);
+    return gib >= 4;
+}
+
+static bool probe_disk(char *text, size_t size)
+{
+    const char *folder = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+    struct statvfs s;
+    if (statvfs(folder, &s) != 0) {
+        snprintf(text, size, "%s cannot be looked at", folder);
+        return false;
+    }
+    double gib = (double)s.f_bavail * (double)s.f_frsize / (1 << 30);
+    snprintf(text, size, "%.1f GiB free in %s", gib, folder);
+    return gib >= 1 && access(folder, W_OK) == 0;
+}
+
+static bool probe_mpi(char *text, size_t size)
+{
+    static const char *const command[] = {"mpirun", "--version", NULL};
+    return first_line(command, text, size);
+}
+
+static bool probe_blas(char *text, size_t size)
+{
+    const char *config = stamp_openblas();
+    snprintf(text, size, "%s", config != NULL ? config : "the BLAS of this build is not OpenBLAS");
+    return config != NULL;
+}
+
+static bool probe_papi(char *text, size_t size)
+{
+    return library("libpapi.so", text, size) || library("libpapi.so.7.0", text, size) || library("libpapi.so.6.0", text, size);
+}
+
+static bool probe_gnuplot(char *text, size_t size)
+{
+    static const char *const command[] = {"gnuplot", "--version", NULL};
+    return first_line(command, text, size);
+}
+
+static bool probe_gpu(char *text, size_t size)
+{
+    static const char *const command[] = {"nvidia-smi", "-L", NULL};
+    return first_line(command, text, size);
+}
+
+static bool probe_cuda(char *text, size_t size)
+{
+    return library("libcuda.so.1", text, size);
+}
+
+static bool probe_nccl(char *text, size_t size)
+{
+    return library("libnccl.so.2", text, size);
+}
+
+static bool probe_torch(char *text, size_t size)
+{
+    const char *own = getenv("FSDPMARK_PYTHON");
+    char *python = own != NULL ? memory_text(own) : memory_format("%s/venv/bin/python", getenv("FSDPMARK_BUILD"));
+    const char *const command[] = {python, "-c", "import torch; print('torch', torch.__version__, 'CUDA' if torch.cuda.is_available() else 'CPU only')", NULL};
+    bool ok = first_line(command, text, size);
+    free(python);
+    return ok;
+}
+
+static bool probe_namespaces(char *text, size_t size)
+{
+    pid_t pid = fork();
+    int status = 1;
+    if (pid == 0)
+        _exit(unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) == 0 ? 0 : 1);
+    bool ok = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    snprintf(text, size, ok ? "network namespaces can be made" : "the kernel or container refuses a network namespace");
+    return ok;
+}
+
+static bool probe_store(char *text, size_t size)
+{
+    struct error error = {0};
+    char *path = session_default_store(&error);
+    snprintf(text, size, "%s", path != NULL ? path : error.text);
+    free(path);
+    return path != NULL;
+}
+
+static const struct row {
+    const char *name;
+    bool required;
+    probe *look;
+    const char *without;  // what is not possible without it
+    const char *remedy;
+} rows[] = {
+    {"cores", false, probe_cpu, "ranks share one core: timings mean nothing", "a machine with 2 cores or more"},
+    {"memory", false, probe_memory, "larger cases and 8 PyTorch ranks do not fit", "4 GiB or more"},
+    {"disk", true, probe_disk, "job folders need room", "set TMPDIR to a folder with 1 GiB free"},
+    {"results", true, probe_store, "results cannot be stored by default", "set FSDPMARK_STORE or give --store"},
+    {"Open MPI", true, probe_mpi, "the launcher mpirun, and the reference at more than one rank, cannot run", "make setup (package openmpi-bin)"},
+    {"OpenBLAS", false, probe_blas, "figures of speed are not comparable", "make setup (package libopenblas-dev)"},
+    {"PyTorch", false, probe_torch, "implementations pytorch-* cannot run", "make implementations"},
+    {"gnuplot", false, probe_gnuplot, "reports have no figures", "make setup (package gnuplot-nox)"},
+    {"PAPI", false, probe_papi, "no hardware counters", "make setup (package libpapi-dev)"},
+    {"GPU", false, probe_gpu, "nothing runs on CUDA", "a machine with an NVIDIA GPU and its driver"},
+    {"CUDA driver", false, probe_cuda, "nothing runs on CUDA", "install the driver of the GPU"},
+    {"NCCL", false, probe_nccl, "no collectives between GPUs outside PyTorch", "install libnccl2"},
+    {"namespaces", false, probe_namespaces, "emulated fabrics need a network namespace per rank", "run as root, or allow user namespaces"},
+};
+
+int cmd_doctor(const struct cli *cli, int argc, char **argv)
+{
+    bool as_json = false;
+    int words, lacking = 0;
+    const struct option table[] = {{"json", 0, OPTION_FLAG, &as_json, NULL, "as JSON"}, {0}};
+    enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
+    if (parsed != OPTIONS_RUN)
+        return parsed == OPTIONS_HELP ? 0 : 2;
+    json_t *list = json_array();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *r = &rows[i];
+        char text[300] = "";
+        bool has = r->look(text, sizeof text);
+        lacking += r->required && !has;
+        json_array_append_new(list, json_pack("{ss sb sb ss ss* ss*}", "name", r->name, "has", has, "required", r->required, "found", text,
+                                              "without", has ? NULL : r->without, "remedy", has ? NULL : r->remedy));
+        if (as_json)
+            continue;
+        printf("%-12s %-8s %s\n", r->name, has ? "has" : r->required ? "MISSING" : "lacks", text);
+        if (!has)
+            printf("%21s without it: %s; remedy: %s\n", "", r->without, r->remedy);
+    }
+    if (as_json) {
+        json_dumpf(list, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(list);
+    return lacking > 0 ? 1 : 0;
+}
