@@ -45,6 +45,17 @@ static int divisor(struct stream *s, int n)
     return d;
 }
 
+// One draw a call: C leaves the order of arguments open, and the order of draws is the text.
+static void number(FILE *out, const char *before, int value)
+{
+    fprintf(out, "%s%d", before, value);
+}
+
+static void word(FILE *out, const char *before, const char *value)
+{
+    fprintf(out, "%s%s", before, value);
+}
+
 static void write_sharding(struct stream *s, FILE *out, int ranks)
 {
     const char *strategy = PICK(s, "none", "optimizer", "grad", "full", "full", "hybrid");
@@ -64,17 +75,6 @@ static void write_sharding(struct stream *s, FILE *out, int ranks)
     int forward = between(s, 0, 2), backward = between(s, 0, 2);
     fprintf(out, "    prefetch: {forward: %d, backward: %d}\n", forward, backward);
     fprintf(out, "    activation_checkpointing: %s\n", chance(s, 30) ? "true" : "false");
-}
-
-// One draw a call: C leaves the order of arguments open, and the order of draws is the text.
-static void number(FILE *out, const char *before, int value)
-{
-    fprintf(out, "%s%d", before, value);
-}
-
-static void word(FILE *out, const char *before, const char *value)
-{
-    fprintf(out, "%s%s", before, value);
 }
 
 // Exact data: small integers, SGD with a power-of-two rate; the right answer is bitwise.
