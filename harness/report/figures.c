@@ -200,7 +200,7 @@ static void write_ratio(const struct view *v, FILE *data, FILE *head, struct fig
         }
         note_left_out(f->note, g.width - rows, "tensors with smaller ratios", 0);
         note_left_out(f->note, g.series.count - lines, "series with smaller ratios", g.outside);
-        fprintf(head, "width = 860\nheight = %d\nrows = %d\nseries = %d\nlow = %g\nhigh = %g\n", 120 + 19 * rows + 19 * lines, rows,
+        fprintf(head, "width = 860\nheight = %d\nrows = %d\nseries = %d\nlow = %g\nhigh = %g\n", 170 + 19 * rows + 19 * lines, rows,
                 lines, low, high);
         free(series);
         free(tensors);
@@ -226,7 +226,7 @@ static void write_ranks(const struct view *v, FILE *data, FILE *head, struct fig
             }
         }
         note_left_out(f->note, g.series.count - lines, "series with smaller ratios", g.outside);
-        fprintf(head, "width = 860\nheight = %d\nseries = %d\nlow = %g\nhigh = %g\nfirst = %s\nlast = %s\nranks = '", 420 + 19 * lines,
+        fprintf(head, "width = 860\nheight = %d\nseries = %d\nlow = %g\nhigh = %g\nfirst = %s\nlast = %s\nranks = '", 460 + 19 * lines,
                 lines, low, high, g.xs.items[ranks[0]], g.xs.items[ranks[g.width - 1]]);
         for (int x = 0; x < g.width; x++) fprintf(head, "%s ", g.xs.items[ranks[x]]);
         fputs("'\n", head);
@@ -285,7 +285,7 @@ static void write_verdicts(const struct view *v, FILE *data, FILE *head, struct 
     for (int i = 0; i < columns; i++) slant |= text_width(v->implementations.items[i]) > 17;
     note_left_out(f->note, v->families.count - rows, "families with no worse verdict", 0);
     note_left_out(f->note, v->implementations.count - columns, "implementations", 0);
-    fprintf(head, "width = %d\nheight = %d\nrows = %d\ncolumns = %d\nslant = %d\n", 380 + 135 * columns, 110 + 100 * slant + 24 * rows, rows,
+    fprintf(head, "width = %d\nheight = %d\nrows = %d\ncolumns = %d\nslant = %d\n", 380 + 135 * columns, 150 + 100 * slant + 24 * rows, rows,
             columns, slant);
     free(families);
 }
@@ -313,7 +313,12 @@ static bool write_file(const char *folder, const char *name, const char *extensi
 
 static void draw(const char *folder, struct figure *f) {
     char *script = memory_format("%s.gp", f->name);
-    if (gnuplot_run(folder, script, "svg", f->why)) gnuplot_run(folder, script, "png", f->why);
+    for (int i = 0; i < 2; i++) {
+        static const char *const formats[] = {"svg", "png"};
+        char *picture = memory_format("%s/%s.%s", folder, f->name, formats[i]);
+        if (*f->why || !gnuplot_run(folder, script, formats[i], f->why)) remove(picture); // of an earlier report, or half drawn
+        free(picture);
+    }
     free(script);
 }
 
@@ -325,7 +330,7 @@ static bool make_one(const struct view *v, const char *folder, int kind, struct 
     *f = (struct figure){.name = kinds[kind].name, .title = kinds[kind].title, .caption = kinds[kind].caption};
     fprintf(head, "name = '%s'\n", f->name);
     kinds[kind].write(v, data, head, f);
-    fprintf(head, "note = '%s'\n", f->note);
+    fprintf(head, "heading = '%s'\nnote = '%s'\n", f->title, f->note);
     fclose(data);
     fclose(head);
     bool ok = *f->why || (write_file(folder, f->name, ".dat", "", data_text, error) &&

@@ -136,8 +136,11 @@ void view_make(const struct stored_run *run, struct view *v) {
     for (int i = 0; i < v->case_count; i++) {
         append_to_group(v, &v->cases[i]);
         names_add(&v->families, v->cases[i].c->family);
-        names_add(&v->case_ids, v->cases[i].c->case_id);
     }
+    for (int f = 0; f < v->families.count; f++) // so that the cases of a family are neighbours, whichever implementation has them
+        for (int g = 0; g < v->group_count; g++)
+            for (int i = 0; !strcmp(v->groups[g].family, v->families.items[f]) && i < v->groups[g].case_count; i++)
+                names_add(&v->case_ids, v->groups[g].cases[i]->c->case_id);
     fill_matrix(v);
 }
 

@@ -1,14 +1,13 @@
 # Figure over bound against the number of ranks: the worst of the cases of each implementation and strategy.
 # ranks.dat, tab-separated blocks, one a series under its title: ranks, ratio. Ratios outside [low, high] are drawn at the edge.
 load 'style.gp'
-set title note font ',11' textcolor rgb '#444444'
 set logscale x 2
 set logscale y
 set xrange [first/1.15:last*1.15]
 set yrange [low:high]
 set format y '%g'
-set xlabel 'ranks'
-set ylabel 'worst figure / bound'
+set xlabel "ranks (processes)\n"
+set ylabel 'worst figure / bound (no unit)'
 set xtics ()
 do for [n in ranks] { set xtics add (n int(n)) }
 set object 1 rectangle from graph 0, first 1 to graph 1, first high fillcolor rgb '#fbe9df' fillstyle solid noborder behind

@@ -1,4 +1,4 @@
-# The style that every figure shares. The script that loads it has set name, width and height;
+# The style that every figure shares. The script that loads it has set name, heading, note, width and height;
 # `gnuplot -d -e "format='png'" NAME.gp` draws PNG, without -e SVG.
 #
 # Colours: the palette of Okabe and Ito, "Color Universal Design" (2008), told apart by readers with
@@ -19,5 +19,6 @@ set grid linecolor rgb '#dddddd' linewidth 1 dashtype 1
 
 array colors[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000', '#777777']
 array shapes[8] = [7, 5, 9, 11, 13, 4, 6, 8]
-do for [i=1:8] { set style line i linecolor rgb colors[i] pointtype shapes[i] pointsize 0.9 linewidth 1.6 dashtype (i % 4 + 1) }
+do for [i=1:8] { set style line i linecolor rgb colors[i] pointtype shapes[i] pointsize 0.9 linewidth 1.6 dashtype i }
 set key below left Left reverse vertical maxcols 1 samplen 2 spacing 1.1
+set title heading.(strlen(note) ? "\n(".note.")" : '') textcolor rgb '#222222'

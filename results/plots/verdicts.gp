@@ -2,7 +2,6 @@
 # verdicts.dat, tab-separated blocks: 0 rows and names, 1 columns and names, then PASS, FAIL, SKIP, BROKEN: column, row,
 # text. A word stands in every cell, lightness orders PASS < FAIL < BROKEN, and SKIP is hatched: no colour is needed.
 load 'style.gp'
-set title note font ',11' textcolor rgb '#444444'
 unset grid
 set border 0
 set xrange [0.5:columns+0.5]
@@ -16,7 +15,7 @@ set style fill solid 1 border linecolor rgb '#ffffff'
 plot d index 0 using (-9):1:ytic(2) with points pointtype 0 notitle, \
      d index 1 using 1:(-9):xtic(2) with points pointtype 0 notitle, \
      d index 2 using 1:2:($1-.48):($1+.48):($2-.44):($2+.44) with boxxyerror fillcolor rgb '#bfe3f5' fillstyle solid 1 noborder title 'PASS', \
-     d index 3 using 1:2:($1-.48):($1+.48):($2-.44):($2+.44) with boxxyerror fillcolor rgb '#D55E00' fillstyle solid 1 noborder title 'FAIL', \
+     d index 3 using 1:2:($1-.48):($1+.48):($2-.44):($2+.44) with boxxyerror fillcolor rgb '#B84C00' fillstyle solid 1 noborder title 'FAIL', \
      d index 4 using 1:2:($1-.48):($1+.48):($2-.44):($2+.44) with boxxyerror fillcolor rgb '#bbbbbb' fillstyle pattern 4 border linecolor rgb '#888888' title 'SKIP', \
      d index 5 using 1:2:($1-.48):($1+.48):($2-.44):($2+.44) with boxxyerror fillcolor rgb '#222222' fillstyle solid 1 noborder title 'BROKEN', \
      d index 2 using 1:2:3 with labels textcolor rgb '#10394d' notitle, \
