@@ -55,7 +55,7 @@ OPT := -O1
 SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 CFLAGS ?= -g
-override CFLAGS += -std=c11 -D_GNU_SOURCE $(OPT) -fno-math-errno -Wall -Wextra -Werror $(SAN_FLAGS)
+override CFLAGS += -std=c11 -D_GNU_SOURCE $(OPT) -fno-math-errno -Wall -Wextra -Werror -Wno-format-truncation $(SAN_FLAGS)
 CPPFLAGS += -I. -I$(BUILD)/gen $(DEP_CFLAGS) -MMD -MP
 LDFLAGS += $(SAN_FLAGS) -rdynamic
 
