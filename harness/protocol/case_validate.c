@@ -63,6 +63,11 @@ RULE(wrapping_is_told)
     return true;
 }
 
+RULE(clip_has_a_limit)
+{
+    return c->clip == CLIP_OFF || c->clip_limit > 0 || WRONG("clip.limit", "found no limit, expected a number above 0");
+}
+
 static bool same_shape(const struct case_parameter *a, const struct case_parameter *b)
 {
     return a->dims == b->dims && memcmp(a->shape, b->shape, (size_t)a->dims * sizeof *a->shape) == 0;
@@ -243,7 +248,7 @@ RULE(program_is_sound)
 }
 
 static bool (*const rules[])(const struct fsdp_case *, char *, struct error *) = {
-    names_are_sound, every_rank_has_a_row, mesh_fits, wrapping_is_told, witness_is_sound, mlp_chains,
+    names_are_sound, every_rank_has_a_row, mesh_fits, wrapping_is_told, clip_has_a_limit, witness_is_sound, mlp_chains,
     transformer_divides, parameters_are_sound, data_is_told, program_is_sound,
 };
 

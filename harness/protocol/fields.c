@@ -171,7 +171,7 @@ static bool read_tagged(struct reading *r, const struct field *f, const struct n
     const struct node *kind = node_get(node, f->tag);
     int *value = AT(int, base, f->offset), chosen = *value;
     size_t length = enter(r, f->name, -1);
-    if (!kind && !r->partial)
+    if (!kind && (!r->partial || chosen < 0))
         return node_error(r->document, node, r->error, "%s%s: found nothing, expected this field", r->path, f->tag);
     if (kind && !read_name(r, &tag, kind, &chosen))
         return false;

@@ -1,0 +1,70 @@
+// What a suite folder offers: the names for `fsdpmark list` and for messages about unknown names.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/cases/expand.h"
+#include "harness/cases/strings.h"
+#include "harness/protocol/document.h"
+#include "harness/protocol/memory.h"
+
+// The last part of a path without its ending.
+static char *stem(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    return memory_format("%.*s", (int)(dot ? dot - name : (long)strlen(name)), name);
+}
+
+bool suite_list_implementations(const char *suite, struct string_list *out, struct error *error)
+{
+    struct string_list folders = {0};
+    char *folder = memory_format("%s/implementations", suite);
+    bool fine = folder_list(folder, NULL, &folders, error);
+    free(folder);
+    for (int i = 0; i < folders.count; i++) {
+        char *manifest = memory_format("%s/implementation.yaml", folders.items[i]);
+        if (access(manifest, F_OK) == 0)
+            string_list_add(out, strrchr(folders.items[i], '/') + 1);
+        free(manifest);
+    }
+    string_list_free(&folders);
+    return fine;
+}
+
+static bool add_profile(const char *path, struct string_list *names, struct string_list *titles, struct error *error)
+{
+    struct document doc;
+    if (!document_read(path, &doc, error))
+        return false;
+    const struct node *title = node_get(doc.root, "title");
+    char *name = stem(path);
+    string_list_add(names, name);
+    string_list_add(titles, title && title->kind == NODE_SCALAR ? title->text : "");
+    free(name);
+    document_free(&doc);
+    return true;
+}
+
+bool suite_list_profiles(const char *suite, struct string_list *names, struct string_list *titles, struct error *error)
+{
+    struct string_list files = {0};
+    char *folder = memory_format("%s/profiles", suite);
+    bool fine = folder_list(folder, ".yaml", &files, error);
+    free(folder);
+    for (int i = 0; fine && i < files.count; i++)
+        fine = add_profile(files.items[i], names, titles, error);
+    string_list_free(&files);
+    return fine;
+}
+
+bool suite_list_cases(const char *suite, struct string_list *names, struct string_list *titles, struct error *error)
+{
+    struct string_list files = {0};
+    char *folder = memory_format("%s/cases", suite);
+    bool fine = folder_list(folder, ".yaml", &files, error);
+    free(folder);
+    for (int i = 0; fine && i < files.count; i++)
+        fine = expand_names(files.items[i], names, titles, error);
+    string_list_free(&files);
+    return fine;
+}
