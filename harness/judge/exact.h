@@ -16,7 +16,8 @@ bool exact_case(const struct evidence *e);
 // Distance in ulp of the dtype at the rounded reference; 0 where equal; INFINITY where x is not finite and the reference is.
 double exact_ulp(double x, double reference, enum dtype type);
 // Ulp allowed: 0, or 2 where N is not a power of two and above 6: a subject may multiply by a rounded 1/N (fl(1/3), fl(1/5)
-// and fl(1/6) err by less than 2^-25 relative and lose nothing on these data, fl(1/7) does not).
+// and fl(1/6) err by less than 2^-25 relative and lose nothing on these data, fl(1/7) does not). Outside the exact layer 2 for
+// every N that is no power of two: there the values carry no factor N.
 double exact_allowance(const struct fsdp_case *c);
 
 // Judges every observed label's tensors of the kinds in `what`, reports one finding with hint, place and classes.

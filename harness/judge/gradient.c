@@ -214,3 +214,28 @@ bool gradient_by_call(const struct evidence *e, const struct program_label *l, c
     case_free(&variant);
     return ok;
 }
+
+bool gradient_one_batch(const struct evidence *e, const struct program_label *l, const struct tensors *parameters,
+                        struct tensors *gradient, struct error *error)
+{
+    struct fsdp_case single;
+    struct tensors data = {0};
+    double loss;
+    bool *frozen = calloc((size_t)e->c->parameter_count + 1, sizeof *frozen);
+    program_frozen(e->c, l->at, frozen);
+    case_copy(&single, e->c);
+    single.data.micros = 1;
+    single.global_rows = e->c->global_rows * e->c->data.micros;
+    single.world_size = single.sharding.replicas = single.sharding.shards = 1;
+    for (int i = 0; i < e->truth->data.count; i++) {
+        const struct tensor *t = &e->truth->data.items[i];
+        struct tensor *copy = tensors_add(&data, t->name, t->dtype, t->dims, t->shape, t->data, false);
+        copy->shape[1] = 1;
+        copy->shape[2] = single.global_rows;
+    }
+    bool ok = truth_gradient(&single, &data, parameters, "param", l->gradient_step, frozen, gradient, &loss, error);
+    tensors_free(&data);
+    case_free(&single);
+    free(frozen);
+    return ok;
+}

@@ -22,6 +22,9 @@ bool gradient_of(const struct evidence *e, const struct program_label *l, const 
 // With every rank normalised by its own token weights instead of the global ones: mean over ranks of sum_r(w l)/W_r.
 bool gradient_normalised_by_rank(const struct evidence *e, const struct program_label *l, const struct tensors *parameters,
                                  struct tensors *gradient, struct error *error);
+// Of the step's rows read as one microbatch of m G rows on one rank (the same bytes, another shape).
+bool gradient_one_batch(const struct evidence *e, const struct program_label *l, const struct tensors *parameters,
+                        struct tensors *gradient, struct error *error);
 // The gradients of the two uses of a tied weight apart: "grad/embed.weight" and "grad/head.weight".
 bool gradient_untied(const struct evidence *e, const struct program_label *l, const struct tensors *parameters,
                      struct tensors *gradient, struct error *error);

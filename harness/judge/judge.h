@@ -4,7 +4,7 @@
 // check_list that applies. A check reads `struct evidence` and speaks through finding_*; figures for plots go through
 // judge_figure. Helpers that several checks share have a header each: holdings.h (who holds what), program.h (what the
 // program asked), exact.h (bitwise), gradient.h (gradients at the subject's own parameters), hint.h (fault classes that
-// the figures support), witness.h (policies), update.h (one optimizer step).
+// the figures support), update.h (one optimizer step), noise.h and ratio.h (the calibrated layer), orders.h, norm.h, family.h.
 #ifndef HARNESS_JUDGE_H
 #define HARNESS_JUDGE_H
 

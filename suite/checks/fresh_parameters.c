@@ -1,0 +1,75 @@
+// Claim: the forward of step k sees the parameters that step k - 1 left, whether or not units are resharded after the forward.
+// Source: FSDP, section 3.3 (prefetch and reshard); the definition of a training step.
+// How: per tensor, |g - g64(now)| over |g64(now) - g64(before)|, now and before the subject's own parameters of the two last labels: 0 where it
+//     is fresh, 1 where it is stale; bound 1/2. A tensor whose two gradients differ by less than 16 times its noise tells nothing.
+// Catches: Z15
+// Blind to: the first step; models whose gradient does not depend on parameters (witness)
+#include <math.h>
+
+#include "harness/judge/gradient.h"
+#include "harness/judge/noise.h"
+#include "suite/checks/check.h"
+
+static bool applies(const struct evidence *e)
+{
+    return e->c->model.kind != MODEL_WITNESS && program_count(e->c, VERB_STEP) > 1 && e->c->precision.loss_scale == LOSS_SCALE_NONE;
+}
+
+static double distance(const struct tensor *a, const struct tensor *b)
+{
+    struct fit fit;
+    return judge_fit(a, b, 0, a->count, &fit) ? fit.distance : NAN;
+}
+
+// The label with parameters before the one at `at`, across a step.
+static const struct observed *earlier(const struct evidence *e, int at)
+{
+    for (int i = at - 1; i >= 0; i--)
+        if (e->c->program[i].verb == VERB_OBSERVE && e->c->program[i].what & OBSERVE_PARAM)
+            return evidence_find(e, e->c->program[i].label);
+    return NULL;
+}
+
+static int judge_label(const struct evidence *e, struct finding *f, const struct program_label *l, const struct observed *o, const struct tensors *now,
+                       const struct tensors *before)
+{
+    int judged = 0;
+    for (int p = 0; p < e->c->parameter_count; p++) {
+        const char *name = e->c->parameters[p].name;
+        const struct tensor *x = tensors_find2(&o->full, "grad", name), *a = tensors_find2(now, "grad", name), *b = tensors_find2(before, "grad", name);
+        struct noise noise = {0};
+        if (!x || !a || !b || x->count != a->count)
+            continue;
+        bool exact = e->c->layer == LAYER_EXACT;
+        double gap = distance(a, b), floor = exact ? 0 : noise_of(e, l->label, p, x->dtype, &noise) ? 16 * noise.l2 : INFINITY;
+        if (!(gap > floor))
+            continue;
+        double stale = distance(x, a) / gap;
+        finding_compare(f, stale, 0.5, "share", judge_compare(fabs(stale - 1), 0.01) && judge_compare(distance(x, b) / gap, 0.1) ? "Z15" : "",
+                        "%s: the gradient of %s lies %.3g of the way from the present parameters' to the previous ones'", l->label, name, stale);
+        judged++;
+    }
+    return judged;
+}
+
+static void judge(const struct evidence *e, struct finding *f)
+{
+    int judged = 0;
+    for (int at = program_next(e->c, VERB_OBSERVE, 0); at >= 0; at = program_next(e->c, VERB_OBSERVE, at + 1)) {
+        struct program_label l = program_label_at(e->c, at);
+        const struct observed *o = evidence_find(e, l.label), *old = l.parameters_at >= 0 ? earlier(e, l.parameters_at) : NULL;
+        const struct tensors *parameters = gradient_parameters(e, &l);
+        struct tensors now = {0}, before = {0};
+        if (o && parameters && old && l.what & OBSERVE_GRAD && l.gradient_step >= 0 && gradient_of(e, &l, parameters, SHARE_ALL, &now, NULL, NULL) &&
+            gradient_of(e, &l, &old->full, SHARE_ALL, &before, NULL, NULL))
+            judged += judge_label(e, f, &l, o, &now, &before);
+        tensors_free(&now);
+        tensors_free(&before);
+    }
+    if (judged == 0)
+        finding_broken(f, "no step changes the gradient by more than its noise: stale parameters would not show");
+}
+
+const struct check check_fresh_parameters = {
+    .name = "fresh-parameters", .number = 22, .claim = "|g - g64(p now)| <= |g64(p now) - g64(p before)| / 2", .source = "FSDP section 3.3",
+    .catches = "Z15", .blind = "the first step; witness models", .applies = applies, .judge = judge};

@@ -1,0 +1,97 @@
+// Claim: every rank clips by the norm of the whole gradient (L1, L2 or L-infinity), counting each element once; a limit above the norm
+//     changes no bit.
+// Source: PyTorch documentation, clip_grad_norm_: factor = min(1, limit / (norm + 1e-6)); docs/protocol.md allows limit / norm too.
+// How: the norm of the subject's own gradient in float64 against what each rank logged, then the clipped gradient itself against
+//     gradient times factor. Bound: relative error (n + 8) 2^-24 + (tensors + N + 4) u, n elements summed in float32 or wider and partial norms
+//     stored in the gradient's dtype of roundoff u (Higham, chapter 4). Norms of one shard and of replicas counted again are named.
+// Catches: Z07 Z08 Z23
+// Blind to: an unclipped run; norms of gradients that are themselves wrong (other checks judge those)
+#include <math.h>
+#include <stdio.h>
+
+#include "harness/judge/holdings.h"
+#include "harness/judge/norm.h"
+#include "harness/judge/program.h"
+#include "suite/checks/check.h"
+
+static bool applies(const struct evidence *e) { return e->c->clip != CLIP_OFF && program_count(e->c, VERB_CLIP) > 0; }
+
+// Names a wrong norm; classes by what the figures support.
+static const char *name_norm(const struct evidence *e, const struct tensors *set, int rank, double logged, double right, double bound, char *text, size_t size)
+{
+    double root = e->c->clip == CLIP_L2 ? sqrt(e->c->sharding.replicas) : e->c->sharding.replicas;
+    text[0] = 0;
+    if (holdings_complete(e, HELD_GRADIENT) && e->world_size > 1 && judge_compare(fabs(logged / norm_of(e, set, "grad", rank).value - 1), bound)) {
+        snprintf(text, size, ": it is the norm of the rank's own shard");
+        return "Z07";
+    }
+    if (root > 1 && judge_compare(fabs(logged / right / root - 1), bound)) {
+        snprintf(text, size, ": replicas are counted %d times", e->c->sharding.replicas);
+        return "Z08";
+    }
+    snprintf(text, size, ": %.6g times the right one", logged / right);
+    return logged < right ? "Z07 Z08" : "Z08 Z07";
+}
+
+static void judge_logged(const struct evidence *e, struct finding *f, int nth, const struct tensors *set, const struct norm *n, double bound)
+{
+    for (int r = 0; r < e->world_size; r++) {
+        const struct event *event = answer_find(&e->answers[r], EVENT_CLIP, nth);
+        double logged;
+        char text[128] = "";
+        if (!event || !event_number(event, "norm", &logged)) {
+            finding_fail(f, "", "rank %d logged no norm of clip %d", r, nth);
+            continue;
+        }
+        double error = n->value > 0 ? fabs(logged - n->value) / n->value : fabs(logged);
+        const char *classes = judge_compare(error, bound) ? "" : name_norm(e, set, r, logged, n->value, bound, text, sizeof text);
+        finding_compare(f, error, bound, "relative", classes, "clip %d: rank %d logged the %s norm %.9g, its gradients have %.9g%s", nth, r,
+                        clip_name(e->c->clip), logged, n->value, text);
+        if (text[0] && f->verdict == VERDICT_FAIL && !f->ranks[0])
+            snprintf(f->ranks, sizeof f->ranks, "%d", r);
+    }
+}
+
+static void judge_clipped(const struct evidence *e, struct finding *f, const char *label, const struct tensors *set, const struct tensors *clipped,
+                          const struct norm *n, double bound)
+{
+    bool below = n->value < e->c->clip_limit * (1 - bound) - 1e-6;
+    double factor = fmin(1, e->c->clip_limit / n->value), slack = 1e-6 / n->value + bound + 4 * n->u;
+    for (int p = 0; p < e->c->parameter_count; p++) {
+        const struct tensor *g = tensors_find2(set, "grad", e->c->parameters[p].name), *x = tensors_find2(clipped, "clipped", e->c->parameters[p].name);
+        struct fit fit;
+        if (!g || !x || g->count != x->count)
+            continue;
+        double worst = 0;
+        for (int64_t i = 0; i < g->count; i++) {
+            double v = dtype_get(g->dtype, g->data, i), d = fabs(dtype_get(x->dtype, x->data, i) - factor * v), ratio = d == 0 ? 0 : d / fabs(factor * v);
+            worst = judge_compare(ratio, worst) ? worst : ratio;
+        }
+        judge_fit(x, g, 0, g->count, &fit);
+        bool larger = fit.scalar > factor; // scaled too little: the norm used was too small
+        finding_compare(f, worst, below ? 0 : slack, "relative", larger ? "Z07 Z08" : "Z08 Z07",
+                        "%s: the clipped gradient of %s is %.9g times the gradient, expected %.9g: the norm used was %.6g times the right one", label,
+                        e->c->parameters[p].name, fit.scalar, factor, factor / fit.scalar);
+    }
+}
+
+static void judge(const struct evidence *e, struct finding *f)
+{
+    int nth = 0;
+    for (int at = program_next(e->c, VERB_CLIP, 0); at >= 0; at = program_next(e->c, VERB_CLIP, at + 1), nth++) {
+        int before = program_state_before(e->c, at, OBSERVE_GRAD), after = program_next(e->c, VERB_OBSERVE, at);
+        const struct observed *g = before >= 0 ? evidence_find(e, e->c->program[before].label) : NULL;
+        const struct observed *x = after >= 0 && e->c->program[after].what & OBSERVE_CLIPPED ? evidence_find(e, e->c->program[after].label) : NULL;
+        if (!g)
+            continue;
+        struct norm n = norm_of(e, &g->full, "grad", -1);
+        double bound = norm_bound(e, &n);
+        judge_logged(e, f, nth, &g->full, &n, bound);
+        if (x)
+            judge_clipped(e, f, x->label, &g->full, &x->full, &n, bound);
+    }
+}
+
+const struct check check_global_norm = {
+    .name = "global-norm", .number = 11, .claim = "norm(rank) = |whole gradient|; clipped = gradient min(1, limit/norm)",
+    .source = "PyTorch documentation, clip_grad_norm_", .catches = "Z07 Z08 Z23", .blind = "unclipped runs", .applies = applies, .judge = judge};

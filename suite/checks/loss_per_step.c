@@ -1,0 +1,69 @@
+// Claim: the losses that the ranks report for a step add up to the loss of the global batch at the subject's own parameters.
+// Source: docs/protocol.md: a rank reports its share, what it differentiated over N.
+// How: sum over ranks and microbatches against float64. Bound, relative to the sum of absolute values: exact and witness layers (n + 8) u, n values added (Higham,
+//     chapter 4); calibrated layer budget times the relative noise of the whole gradient, at least 8 u: a loss is no worse conditioned
+//     than its gradient under the same roundings (docs/method.md).
+// Catches: Z09 Z15 Z01
+// Blind to: a loss that is right while the gradient is not
+#include <math.h>
+
+#include "harness/judge/gradient.h"
+#include "harness/judge/noise.h"
+#include "suite/checks/check.h"
+
+static bool applies(const struct evidence *e)
+{
+    bool witness = e->c->layer == LAYER_WITNESS;
+    return (!witness || e->c->precision.compute == DTYPE_F32) && e->c->precision.loss_scale == LOSS_SCALE_NONE && program_count(e->c, VERB_STEP) > 0;
+}
+
+// Sum of all ranks' micro events of a step; *absolute of their magnitudes. Returns how many there were.
+static int reported(const struct evidence *e, int step, double *sum, double *absolute)
+{
+    const struct event *event;
+    int count = 0;
+    *sum = *absolute = 0;
+    for (int r = 0; r < e->world_size; r++)
+        for (int n = 0; (event = answer_find(&e->answers[r], EVENT_MICRO, n)) != NULL; n++) {
+            double of, loss;
+            if (!event_number(event, "step", &of) || (int)of != step || !event_number(event, "loss", &loss))
+                continue;
+            *sum += loss;
+            *absolute += fabs(loss);
+            count++;
+        }
+    return count;
+}
+
+static void judge(const struct evidence *e, struct finding *f)
+{
+    for (int at = program_next(e->c, VERB_OBSERVE, 0); at >= 0; at = program_next(e->c, VERB_OBSERVE, at + 1)) {
+        struct program_label l = program_label_at(e->c, at);
+        const struct tensors *parameters = gradient_parameters(e, &l);
+        struct tensors ignored = {0};
+        struct error error = {{0}};
+        double loss, sum, absolute, relative = 0, u = fmax(dtype_unit_roundoff(e->c->precision.compute), 0x1p-24);
+        if (!(l.what & OBSERVE_GRAD) || l.gradient_step < 0 || !parameters)
+            continue;
+        int count = reported(e, l.gradient_step, &sum, &absolute), expected = e->world_size * (int)e->c->data.micros;
+        if (count != expected)
+            finding_fail(f, "Z29", "step %d: %d losses were reported, expected %d (one for each rank and microbatch)", l.gradient_step, count, expected);
+        else if (!gradient_of(e, &l, parameters, SHARE_ALL, &ignored, &loss, &error))
+            finding_broken(f, "step %d: no float64 loss at the subject's parameters: %s", l.gradient_step, error.text);
+        else {
+            bool noisy = e->c->layer == LAYER_CALIBRATED && noise_relative(e, l.label, &relative);
+            double bound = noisy ? fmax(e->budget * relative, 8 * u) : ((double)(count * e->c->global_rows) + 8) * u;
+            double scale = fmax(fabs(loss), absolute), figure = sum == loss ? 0 : fabs(sum - loss) / scale;
+            char name[32];
+            const char *named = loss != 0 ? judge_scale_name(sum / loss, e->c, name, sizeof name) : NULL;
+            judge_figure(e, l.label, "loss", figure, bound, "relative");
+            finding_compare(f, figure, bound, "relative", named ? "Z01" : "Z09 Z15", "step %d: the ranks' losses add up to %.9g, float64 gives %.9g%s%s%s", l.gradient_step, sum, loss,
+                            named ? " (" : "", named ? named : "", named ? " times)" : "");
+        }
+        tensors_free(&ignored);
+    }
+}
+
+const struct check check_loss_per_step = {
+    .name = "loss-per-step", .number = 31, .claim = "sum over ranks of loss_r(step) = loss of the global batch", .source = "docs/protocol.md",
+    .catches = "Z09 Z15", .blind = "a right loss with a wrong gradient", .applies = applies, .judge = judge};
