@@ -101,7 +101,7 @@ bool comm_all_reduce(struct comm *c, enum dtype type, void *values, void *work, 
 
 static bool fail(const struct comm *c, const struct comm_request *r, double seconds, struct error *error)
 {
-    return error_set(error, "rank %d: %s of %lld elements did not end within %.0f s", c->world->all.rank,
+    return error_set(error, "rank %d: %s of %lld elements did not end within %g s", c->world->all.rank,
                      comm_kind_name(r->kind), (long long)r->count, seconds);
 }
 

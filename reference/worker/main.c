@@ -1,0 +1,67 @@
+// fsdp-reference: the reference trainer as a worker of the protocol, the maker of truths, and a benchmark of its own step.
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/protocol/case.h"
+#include "reference/truth/truth.h"
+#include "reference/worker/bench.h"
+#include "reference/worker/serve.h"
+#include "version.h"
+
+static int help(void)
+{
+    puts("fsdp-reference: the reference FSDP trainer\n"
+         "\n"
+         "  --worker            serve the cases of $FSDPMARK_JOB/job.json (docs/protocol.md); under mpirun for several ranks\n"
+         "  --truth FOLDER...   make the truth of FOLDER/case.json into FOLDER\n"
+         "  --bench CASE.json   time the steps of a case's model and sharding; one JSON line a step\n"
+         "  --version, --help");
+    return 0;
+}
+
+static int version(void)
+{
+    printf("fsdp-reference %s %s\n", FSDPMARK_VERSION, FSDPMARK_COMMIT);
+    return 0;
+}
+
+static bool make_truth(const char *folder, struct error *error)
+{
+    char path[4096];
+    struct fsdp_case c;
+    snprintf(path, sizeof path, "%s/case.json", folder);
+    if (!case_read(path, &c, error))
+        return false;
+    bool ok = truth_make(&c, folder, error);
+    case_free(&c);
+    return ok;
+}
+
+static int truth(int count, char **folders)
+{
+    for (int i = 0; i < count; i++) {
+        struct error error = {""};
+        if (make_truth(folders[i], &error))
+            continue;
+        fprintf(stderr, "%s\n", error.text);
+        return 2;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "";
+    if (!strcmp(verb, "--worker") && argc == 2)
+        return serve_job();
+    if (!strcmp(verb, "--truth") && argc > 2)
+        return truth(argc - 2, argv + 2);
+    if (!strcmp(verb, "--bench") && argc > 2)
+        return bench_run(argc - 2, argv + 2);
+    if (!strcmp(verb, "--version") && argc == 2)
+        return version();
+    if (!strcmp(verb, "--help") && argc == 2)
+        return help();
+    fprintf(stderr, "fsdp-reference: found '%s', expected --worker, --truth FOLDER..., --bench CASE.json, --version or --help\n", verb);
+    return 2;
+}
