@@ -12,8 +12,8 @@
 //   The last call computes the loss: it has no out; its backward starts from the batch's scale.
 //
 // out, dout and din are opaque between calls (witness: a float64 partial loss per row; mlp: the pre-activation; else
-// the residual stream in the storage dtype). Every array given to the model is aligned to MODEL_ALIGNMENT bytes,
-// and none overlaps another. Nothing here allocates, model_create and the kernels' own scratch pool excepted.
+// the residual stream in the storage dtype). saved and scratch are aligned to MODEL_ALIGNMENT bytes, and no
+// array overlaps another. Nothing here allocates, model_create and the kernels' own scratch pool excepted.
 #ifndef REFERENCE_MODEL_H
 #define REFERENCE_MODEL_H
 

@@ -59,6 +59,7 @@ static const void *input_of(const struct model_pass *p, int call)
 
 void model_pass_forward(struct model_pass *p, const struct model_batch *batch, const struct model_arrays *arrays, double *loss)
 {
+    p->rows = batch->rows;
     *loss = 0;
     for (int call = 0; call < p->m->call_count; call++)
         model_forward(p->m, call, batch, arrays, input_of(p, call), p->outs[call], p->saved[call], p->scratch, loss);

@@ -6,13 +6,13 @@
 
 struct model_pass {
     const struct model *m;
-    int64_t rows;      // of every batch of this pass
+    int64_t rows;      // of the batch of the latest forward
     void **outs;       // by call; the last NULL
     void **saved;      // by call
     void *flow[2];     // gradients of activations, in turn
     void *scratch;
 };
-// Allocates for batches of that many rows. *p is to be closed in either case.
+// Allocates for batches of up to that many rows. *p is to be closed in either case.
 bool model_pass_open(struct model_pass *p, const struct model *m, int64_t rows, struct error *error);
 void model_pass_close(struct model_pass *p);
 // *loss = sum(weights * loss).

@@ -19,16 +19,18 @@ enum { TRUTH_VERSION = 1 }; // part of the cache key: raise it when the meaning 
 // loss, precision, world size, rows; not sharding, id, options), hex, stable over runs and machines.
 void truth_key(const struct fsdp_case *c, char hex[33]);
 
-// Makes data by the case's recipe and the truth into a folder. Exact recipes search seeds and certify
-// that every sum is exact in the case's dtypes; no certificate is an error ("no exact data ...").
+// Makes data by the case's recipe and the truth into a folder, which is made where it does not exist. Exact recipes
+// search seeds and certify that every sum is exact in the case's dtypes; no certificate is an error ("no exact data ...").
+// truth.json is written last: a folder without it is no truth. Equal data on all ranks or microbatches are an error.
+// Exact data do not depend on world_size (1 to 8), so that a family reaches the same parameters at every N.
 bool truth_make(const struct fsdp_case *c, const char *folder, struct error *error);
 
 struct truth_step {
-    double loss;                 // global loss, sum over microbatches of the step
+    double loss;                 // global loss, sum over the microbatches run of the step (the ranks' shares add up to it)
     double norm;                 // before clipping, NAN where the program does not clip
     bool skipped;                // overflow
-    int micro_count;
-    double *micro_losses;
+    int micro_count;             // of the data
+    double *micro_losses;        // by microbatch: global loss, of the latest run of it; NAN where it was not run
 };
 struct truth_label { char *label; struct tensors tensors; }; // param/..., grad/..., F64
 struct truth {
@@ -39,9 +41,11 @@ struct truth {
     struct truth_step *steps;
     int eval_count;
     double *eval_losses;         // in program order
-    bool exact;                  // certified: every value is exact in the case's dtypes
-    double certificate_bits;     // largest of log2(sum |terms| / lowest bit) over all reductions
-    double smallest_gradient_share; // smallest fraction of non-zero gradient over tensors, exact recipes
+    bool exact;                  // certified: gradients, updates and parameters are exact in the case's dtypes
+    bool exact_gradients;        // certified: at least the gradients are (before clipping)
+    char *inexact;               // what the certificate fails for; "" where exact
+    double certificate_bits;     // largest of log2(sum |terms| / lowest bit) over all reductions; NAN without a certificate
+    double smallest_gradient_share; // smallest fraction of non-zero gradient over tensors and steps; NAN without one
     struct tensors noise;
     struct tensors init, data;
 };
