@@ -14,7 +14,7 @@
 #include "harness/report/text.h"
 #include "results.h"
 
-enum { MOST_SERIES = 8, MOST_ROWS = 32, MOST_FAMILIES = 48, MOST_COLUMNS = 10, LABEL_WIDTH = 44 };
+enum { MOST_SERIES = 8, MOST_ROWS = 32, MOST_FAMILIES = 48, MOST_COLUMNS = 10, LABEL_WIDTH = 44, TITLE_WIDTH = 50 };
 
 // ---- ratios: worst of each (series, x), both by name ----
 struct grid { struct names series, xs; double *worst; int width; int outside; };
@@ -191,7 +191,7 @@ static void write_ratio(const struct view *v, FILE *data, FILE *head, struct fig
         }
         for (int s = 0; s < lines; s++) {
             fputs("\n\n", data);
-            put_quoted(data, g.series.items[series[s]], 90);
+            put_quoted(data, g.series.items[series[s]], TITLE_WIDTH);
             fputc('\n', data);
             for (int r = 0; r < rows; r++) {
                 double w = *grid_at(&g, series[s], tensors[r]);
@@ -218,7 +218,7 @@ static void write_ranks(const struct view *v, FILE *data, FILE *head, struct fig
         int lines = least(g.series.count, MOST_SERIES);
         for (int s = 0; s < lines; s++) {
             if (s) fputs("\n\n", data);
-            put_quoted(data, g.series.items[series[s]], 90);
+            put_quoted(data, g.series.items[series[s]], TITLE_WIDTH);
             fputc('\n', data);
             for (int x = 0; x < g.width; x++) {
                 double w = *grid_at(&g, series[s], ranks[x]);

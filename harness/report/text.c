@@ -44,7 +44,7 @@ static bool is_deceptive(uint32_t c) {
 
 struct form {
     bool one_line;          // newline, tab and carriage return become a blank
-    bool escapes;           // controls are \x.., not pictures
+    enum { AS_PICTURE, AS_ESCAPE, AS_REPLACEMENT } controls;
     const char *special;    // characters that are replaced ...
     const char *const *by;  // ... each by the string of the same place, or by a backslash and itself where by is NULL
 };
@@ -52,25 +52,26 @@ static const char *const xml_by[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"}
 static const char *const csv_by[] = {"\"\""};
 // A table cell ends at |, and raw HTML, links and code must not start.
 static const char *const markdown_by[] = {"&lt;", "&gt;", "&amp;", "\\|", "\\`", "\\*", "\\_", "\\[", "\\]", "\\\\", "\\~", "\\#", "\\!"};
-// Inside a data column gnuplot has no escape for a quote and reads some backslashes, so look-alikes stand in.
+// Inside a data column gnuplot has no escape for a quote and reads some backslashes, so look-alikes stand in. Control
+// pictures are left out: there are fonts that draw them as large as the page.
 static const char *const gnuplot_by[] = {"\xe2\x80\x9d", "\xe2\x88\x96"}; // right double quotation mark, set minus
 
 static const struct form forms[TEXT_FORMS] = {
-    [TEXT_PLAIN] = {false, false, "", NULL},
-    [TEXT_TERMINAL] = {true, true, "", NULL},
-    [TEXT_XML] = {false, false, "<>&\"'", xml_by},
-    [TEXT_MARKDOWN] = {true, false, "<>&|`*_[]\\~#!", markdown_by},
-    [TEXT_CSV] = {false, false, "\"", csv_by},
-    [TEXT_TAP] = {true, false, "\\#", NULL},
-    [TEXT_GNUPLOT] = {true, false, "\"\\", gnuplot_by},
+    [TEXT_PLAIN] = {false, AS_PICTURE, "", NULL},
+    [TEXT_TERMINAL] = {true, AS_ESCAPE, "", NULL},
+    [TEXT_XML] = {false, AS_PICTURE, "<>&\"'", xml_by},
+    [TEXT_MARKDOWN] = {true, AS_PICTURE, "<>&|`*_[]\\~#!", markdown_by},
+    [TEXT_CSV] = {false, AS_PICTURE, "\"", csv_by},
+    [TEXT_TAP] = {true, AS_PICTURE, "\\#", NULL},
+    [TEXT_GNUPLOT] = {true, AS_REPLACEMENT, "\"\\", gnuplot_by},
 };
 
 static void put_control(FILE *out, const struct form *f, uint32_t c) {
     bool blank = c == '\n' || c == '\t' || c == '\r';
     if (blank && f->one_line) fputc(' ', out);
     else if (c == '\n' || c == '\t') fputc((int)c, out);
-    else if (f->escapes) fprintf(out, c < 0x100 ? "\\x%02x" : "\\u{%x}", c);
-    else put_utf8(out, c < 0x20 ? 0x2400 + c : c == 0x7f ? 0x2421 : 0xfffd);
+    else if (f->controls == AS_ESCAPE) fprintf(out, c < 0x100 ? "\\x%02x" : "\\u{%x}", c);
+    else put_utf8(out, f->controls == AS_REPLACEMENT ? 0xfffd : c < 0x20 ? 0x2400 + c : c == 0x7f ? 0x2421 : 0xfffd);
 }
 
 void text_put(FILE *out, enum text_form form, const char *s) {

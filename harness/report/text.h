@@ -1,7 +1,8 @@
 // Text from anywhere, made safe for one output form: every format writes strings through here and nowhere else.
 //
 // Strings are read as UTF-8; each byte that is not gives U+FFFD. Control characters, which no form may carry raw, are
-// shown: as \x1b on a terminal, elsewhere as the control pictures U+2400.. (source: Unicode code chart U2400).
+// shown: as \x1b on a terminal, as U+FFFD in figures, elsewhere as the control pictures U+2400.. (source: Unicode code
+// chart U2400).
 #ifndef HARNESS_REPORT_TEXT_H
 #define HARNESS_REPORT_TEXT_H
 
