@@ -42,12 +42,21 @@ static int state_after(const struct fsdp_case *c, int at)
     return -1;
 }
 
+static int next_step(const struct fsdp_case *c, int at)
+{
+    int step = program_next(c, VERB_STEP, at);
+    return step >= 0 ? c->program[step].step : 0;
+}
+
 int update_list(const struct evidence *e, struct update *updates, int capacity)
 {
     const struct fsdp_case *c = e->c;
     unsigned bit = c->clip != CLIP_OFF && program_count(c, VERB_CLIP) > 0 ? OBSERVE_CLIPPED : OBSERVE_GRAD;
-    int count = 0, done = 0;
+    int count = 0, done = 0, saved = -1;
     for (int i = 0; i < c->program_length; i++) {
+        saved = c->program[i].verb == VERB_SAVE ? done : saved;
+        if (c->program[i].verb == VERB_LOAD) // a load without a save continues another run: at the step that comes next
+            done = saved >= 0 ? saved : next_step(c, i);
         if (c->program[i].verb != VERB_STEP)
             continue;
         const struct event *event = answer_find(&e->answers[0], EVENT_STEP, count);
