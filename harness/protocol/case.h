@@ -113,6 +113,7 @@ struct instruction {
 // How data and initial parameters are made (reference/truth makes them). Numbers of the recipe.
 //   exact: the small-integer recipe; wide: one step of larger integers; gaussian: real-valued;
 //   values: witness, x[row, e] = pattern[e mod pattern_count] * values[(step, micro, row) cyclic].
+//   integers: witness, every element, row and microbatch another small integer; given: the files are there already.
 struct data_spec {
     char *recipe;      // "exact", "wide", "gaussian", "values", "given"
     double density;    // share of non-zero inputs, exact and wide

@@ -22,7 +22,7 @@ const char *const norm_names[] = {[NORM_LAYERNORM] = "layernorm", [NORM_RMSNORM]
 const char *const position_names[] = {[POSITION_LEARNED] = "learned", [POSITION_ROPE] = "rope", NULL};
 const char *const activation_names[] = {[ACTIVATION_GELU] = "gelu", [ACTIVATION_SWIGLU] = "swiglu", NULL};
 const char *const float_names[] = {[DTYPE_F32] = "f32", [DTYPE_F64] = "f64", [DTYPE_BF16] = "bf16", [DTYPE_F16] = "f16", NULL};
-const char *const recipe_names[] = {"exact", "wide", "gaussian", "values", "given", NULL};
+const char *const recipe_names[] = {"exact", "wide", "gaussian", "values", "integers", "given", NULL};
 
 #define NAME(function, type, table) const char *function(type value) { return table[value]; }
 NAME(strategy_name, enum strategy, strategy_names)
