@@ -98,6 +98,14 @@ static bool has_type(json_t *value, enum value_type type)
     return false;
 }
 
+static bool wrong_type(struct reader *r, const struct event_rule *rule, const struct value_rule *f, const json_t *value)
+{
+    char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    error_set(r->error, "%s:%d: event %s: %s: found %.60s, expected %s", r->where, r->line, rule->name, f->name, found ? found : "", type_texts[f->type]);
+    free(found);
+    return false;
+}
+
 static bool check_fields(struct reader *r, const struct event_rule *rule, json_t *object)
 {
     const char *key, *names[10] = {"event"};
@@ -111,8 +119,7 @@ static bool check_fields(struct reader *r, const struct event_rule *rule, json_t
         if (!value && !f->optional)
             return error_set(r->error, "%s:%d: event %s: found no field '%s', expected %s", r->where, r->line, rule->name, f->name, type_texts[f->type]);
         if (value && !has_type(value, f->type))
-            return error_set(r->error, "%s:%d: event %s: found another type in field '%s', expected %s", r->where, r->line, rule->name, f->name,
-                             type_texts[f->type]);
+            return wrong_type(r, rule, f, value);
     }
     json_object_foreach(object, key, value) {
         bool known = false;
@@ -169,7 +176,7 @@ static bool take_line(struct reader *r, const char *text, size_t size, const cha
     else if (!event_kind_of(r, object, &kind) || !check_fields(r, &event_rules[kind], object))
         fine = false;
     else if ((kind == EVENT_HELLO) != (out->count == 0))
-        fine = error_set(r->error, "%s:%d: found event %s, expected hello as the first and only the first", r->where, r->line, event_rules[kind].name);
+        fine = error_set(r->error, "%s:%d: found event %s, expected hello first and only first", r->where, r->line, event_rules[kind].name);
     else
         fine = kind != EVENT_HELLO || check_hello(r, object, case_id, rank, world_size);
     if (!fine) {

@@ -243,8 +243,10 @@ static bool read_options(struct reading *r, const struct field *f, const struct 
         c->options = memory_grow(c->options, (size_t)c->option_count, sizeof *c->options);
         struct case_option *option = &c->options[c->option_count++];
         *option = (struct case_option){memory_text(node->keys[i]), NULL};
+        snprintf(r->path, sizeof r->path, "options.");
         if (!field_read(r, &value, node->items[i], option))
             return false;
+        r->path[0] = 0;
     }
     return true;
 }

@@ -188,7 +188,7 @@ static bool build(struct builder *b, yaml_parser_t *parser)
     for (bool ended = false; !ended;) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event))
-            return error_set(b->error, "%s:%d: found %s%s%s, expected YAML or JSON", b->document->where,
+            return error_set(b->error, "%s:%d: found broken YAML or JSON: %s%s%s", b->document->where,
                              (int)(parser->problem_mark.line ? parser->problem_mark.line : parser->context_mark.line) + 1,
                              parser->problem ? parser->problem : "unreadable text", parser->context ? " " : "",
                              parser->context ? parser->context : "");

@@ -24,7 +24,8 @@ const struct field *field_find(const struct field *table, const char *name)
 bool field_error(struct reading *r, const struct field *f, const struct node *node, const char *expected)
 {
     char found[96];
-    return node_error(r->document, node, r->error, "%s%s: found %s, expected %s", r->path, f->name ? f->name : "",
+    int path = (int)strlen(r->path) - (!*f->name && *r->path); // an element without name of its own: no dot at the end
+    return node_error(r->document, node, r->error, "%.*s%s: found %s, expected %s", path, r->path, f->name,
                       node_describe(node, found, sizeof found), expected);
 }
 
@@ -208,8 +209,6 @@ static bool read_list(struct reading *r, const struct field *f, const struct nod
     for (int i = 0; fine && i < node->count; i++) {
         size_t length = enter(r, f->name, -1);
         enter(r, NULL, i);
-        if (f->element->kind != FIELD_OBJECT && f->element->kind != FIELD_TAGGED)
-            r->path[strlen(r->path) - 1] = 0;
         if (f->wide_count)
             *AT(int64_t, base, f->count_offset) = i + 1;
         else

@@ -39,9 +39,10 @@ void *memory_grow(void *array, size_t count, size_t size)
 
 void *memory_copy(const void *bytes, size_t count, size_t size)
 {
+    if (count == 0)
+        return NULL;
     void *copy = memory_zeros(count, size);
-    if (count && bytes)
-        memcpy(copy, bytes, count * size);
+    memcpy(copy, bytes, count * size);
     return copy;
 }
 

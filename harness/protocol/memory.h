@@ -15,6 +15,7 @@ void *memory_grow(void *array, size_t count, size_t size);
 // Copies; NULL stays NULL.
 char *memory_text(const char *text);
 char *memory_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// NULL where count is 0.
 void *memory_copy(const void *bytes, size_t count, size_t size);
 
 #endif

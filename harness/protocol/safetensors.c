@@ -102,7 +102,7 @@ static bool tensor_parse(struct parsing *p, const char *name, json_t *about, str
     if (borrow)
         memcpy(&t.data, &data, sizeof data);
     else
-        t.data = memory_copy(data, (size_t)t.count, dtype_size(t.dtype));
+        t.data = t.count ? memory_copy(data, (size_t)t.count, dtype_size(t.dtype)) : memory_zeros(0, 1);
     t.owned = !borrow;
     t.name = memory_text(name);
     out->items = memory_grow(out->items, (size_t)out->count, sizeof *out->items);
