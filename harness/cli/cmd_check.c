@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/cases/random.h"
 #include "harness/cli/cli.h"
 #include "harness/launch/interrupt.h"
 #include "harness/launch/launch.h"
@@ -215,15 +216,36 @@ static bool take_up(const struct cli *cli, struct request *r, const char *store,
     return true;
 }
 
+// --random: the drawn cases become a case file, which the plan reads like anybody's.
+static bool draw_random(struct request *r, char path[64], struct error *error)
+{
+    snprintf(path, 64, "/tmp/fsdpmark-random.XXXXXX");
+    int fd = r->random <= 20000 ? mkstemp(path) : -1;
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    r->case_file = path;
+    if (file != NULL)
+        random_cases_write(file, (int)r->random, r->seed != 0 ? (uint64_t)r->seed : 1, 8);
+    bool ok = file != NULL && !ferror(file);
+    if (file != NULL)
+        ok &= fclose(file) == 0;
+    return ok || error_set(error, "--random %lld: %s cannot be written (20000 cases at most)", (long long)r->random, path);
+}
+
 static int check(const struct cli *cli, struct request *r, const char *store)
 {
+    char drawn[64] = "";
     struct error error = {0};
     struct stored_run old = {0};
     if (r->resume != 0 && !take_up(cli, r, store, &old))
         return 2;
     struct subject *subjects = memory_zeros((size_t)r->implementations.count, sizeof *subjects);
     int status = 2;
-    if (!plan_subjects(r, subjects, &error)) {
+    bool planned = (r->random == 0 || draw_random(r, drawn, &error)) && plan_subjects(r, subjects, &error);
+    if (drawn[0] != 0) {
+        unlink(drawn);
+        r->case_file = NULL;
+    }
+    if (!planned) {
         options_bad(cli->command, "%s", error.text);
         status = interrupt_signal() ? 128 + interrupt_signal() : 2;
     } else {
@@ -248,9 +270,10 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
     int words;
     const struct option table[] = {
         {"implementation", 'i', OPTION_LIST, &r.implementations, "IMPL", "name, or path of a manifest; default reference"},
-        {"profile", 'p', OPTION_TEXT, &r.profile, "PROFILE", "named selection of cases; default smoke"},
+        {"profile", 'p', OPTION_TEXT, &r.profile, "PROFILE", "named selection of cases; default smoke, with -k all"},
         {"pattern", 'k', OPTION_TEXT, &r.pattern, "PATTERN", "only cases whose id matches the glob or holds the text"},
         {"case", 0, OPTION_TEXT, &r.case_file, "FILE", "cases of a file outside the suite"},
+        {"random", 0, OPTION_INTEGER, &r.random, "N", "N random correct configurations, drawn from the seed"},
         {"seed", 0, OPTION_INTEGER, &r.seed, "S", "seed of data and parameters; default as the cases say"},
         {"json", 0, OPTION_TEXT, &r.json, "FILE", "also write JSON (- is stdout)"},
         {"junit", 0, OPTION_TEXT, &r.junit, "FILE", "also write JUnit XML"},
@@ -273,7 +296,9 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         return options_bad(cli->command, "--launcher: found '%s', expected local or mpirun", r.launcher);
     if (r.implementations.count == 0)
         r.implementations.items[r.implementations.count++] = "reference";
-    if (r.profile == NULL && r.case_file == NULL)
+    if (r.random > 0 && (r.profile != NULL || r.case_file != NULL))
+        return options_bad(cli->command, "--random: found with %s, expected it alone", r.profile != NULL ? "--profile" : "--case");
+    if (r.profile == NULL && r.case_file == NULL && r.pattern == NULL && r.random == 0)
         r.profile = "smoke";
     char *names[32] = {0}, *case_file = NULL;
     for (int i = 0; i < r.implementations.count; i++)

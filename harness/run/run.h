@@ -45,6 +45,9 @@ struct run_counts {
 // Takes the verdict; false (with the error set) ends the run.
 typedef bool (*run_sink)(void *context, const struct run_verdict *v, struct error *error);
 
+// The texts of a list with NULL at the end: borrowed texts in an owned array.
+const char **run_argv(const struct string_list *l);
+
 // The verdict of a case as gates see it: the worst of its results, where a check that does not apply (SKIP) beside others
 // that PASS changes nothing.
 enum verdict run_verdict_of(const enum verdict *verdicts, int count);

@@ -8,11 +8,20 @@
 #include <string.h>
 
 #include "harness/launch/interrupt.h"
+#include "harness/protocol/memory.h"
 #include "harness/run/engine.h"
 #include "harness/run/scratch.h"
 
 // Grace of a start that has gone wrong, and of one whose cases are all decided [s].
 static const double STOP_GRACE_S = 0.5;
+
+const char **run_argv(const struct string_list *l)
+{
+    const char **out = memory_zeros((size_t)l->count + 1, sizeof *out);
+    for (int i = 0; i < l->count; i++)
+        out[i] = l->items[i];
+    return out;
+}
 
 static void tell(const struct engine *e, const char *line)
 {
@@ -27,12 +36,15 @@ static bool start(struct service *s, struct error *error)
     if (!job_folder_make(s, error))
         return false;
     e->counts->own_s += launch_now() - began_s;
+    const char **command = run_argv(&e->implementation->command), **environment = run_argv(&e->implementation->environment);
     struct launch_plan plan = {
         .launcher = e->launcher, .program = e->settings->program, .folder = s->folder, .ranks = s->world_size,
-        .command = (const char *const *)e->implementation->command.items,
-        .environment = (const char *const *)e->implementation->environment.items,
+        .command = command, .environment = environment,
     };
-    return launch_start(&plan, &s->launch, error);
+    bool ok = launch_start(&plan, &s->launch, error);
+    free(command);
+    free(environment);
+    return ok;
 }
 
 static void give_to(struct service *s, int position, const struct finding *finding)

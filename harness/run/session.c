@@ -32,9 +32,14 @@ char *session_default_store(struct error *error)
     return path;
 }
 
-static const char *const *list_or_null(const struct string_list *l)
+static bool manifest_command(const struct implementation *i, const struct string_list *list, char *text, size_t size, int *status,
+                             struct error *error)
 {
-    return l->count > 0 ? (const char *const *)l->items : NULL;
+    const char **command = run_argv(list), **environment = run_argv(&i->environment);
+    bool ran = launch_capture(command, environment, i->folder, MANIFEST_COMMAND_DEADLINE_S, text, size, status, error);
+    free(command);
+    free(environment);
+    return ran;
 }
 
 static void last_line(char *text, char **line)
@@ -52,8 +57,7 @@ bool session_installed(const struct implementation *i, struct error *error)
     int status = 0;
     if (i->installed.count == 0)
         return true;
-    bool ran = launch_capture(list_or_null(&i->installed), list_or_null(&i->environment), i->folder, MANIFEST_COMMAND_DEADLINE_S,
-                              text, sizeof text, &status, &own);
+    bool ran = manifest_command(i, &i->installed, text, sizeof text, &status, &own);
     if (ran && status == 0)
         return true;
     last_line(text, &line);
@@ -67,8 +71,7 @@ json_t *session_versions(const struct implementation *i)
     struct error error = {0};
     int status = 0;
     json_t *out = json_object();
-    if (i->versions.count == 0 || !launch_capture(list_or_null(&i->versions), list_or_null(&i->environment), i->folder,
-                                                  MANIFEST_COMMAND_DEADLINE_S, text, sizeof text, &status, &error) || status != 0)
+    if (i->versions.count == 0 || !manifest_command(i, &i->versions, text, sizeof text, &status, &error) || status != 0)
         return out;
     for (char *line = strtok_r(text, "\n", &state); line != NULL; line = strtok_r(NULL, "\n", &state)) {
         char *blank = strchr(line, ' ');

@@ -45,6 +45,17 @@ void verdict_give(struct engine *e, int index, const char *check, const struct f
     hand_over(e, &v);
 }
 
+// The job folder is gone when a message is read: files are named from the case's folder on.
+static void drop_folder(char *text, const char *folder)
+{
+    size_t size = strlen(folder);
+    for (char *at = text; (at = strstr(at, folder)) != NULL;)
+        if (at[size] == '/')
+            memmove(at, at + size + 1, strlen(at + size + 1) + 1);
+        else
+            at++;
+}
+
 static void mark_gate(struct result *results, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -100,10 +111,8 @@ static int read_answers(const struct service *s, const char *folder, const struc
         snprintf(path, sizeof path, "%s/out/rank%d.jsonl", folder, r);
         if (answer_read(path, c->id, r, s->world_size, &answers[r], &error))
             continue;
-        size_t prefix = strlen(s->folder);
-        bool inside = strncmp(error.text, s->folder, prefix) == 0 && error.text[prefix] == '/';
         snprintf(f->ranks, sizeof f->ranks, "%d", r);
-        finding_fail(f, "", "%s", error.text + (inside ? prefix + 1 : 0));
+        finding_fail(f, "", "%s", error.text);
         return r;
     }
     return s->world_size;
@@ -154,6 +163,8 @@ void verdict_judge(struct service *s, int position, const struct finding *extra)
     int count = collect_results(s, position, answers, results, figures);
     if (extra != NULL)
         results[count++] = (struct result){"answer", *extra};
+    for (int i = 0; i < count; i++)
+        drop_folder(results[i].finding.message, s->folder);
     if (e->settings->gated && e->plan->cases[index].is_gate)
         mark_gate(results, count);
     struct run_verdict v = {.planned = &e->plan->cases[index], .index = index, .result_count = count, .results = results,
