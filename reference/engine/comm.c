@@ -68,8 +68,8 @@ static bool book(struct comm *c, struct comm_request *r, enum comm_kind kind, en
         return error_set(error, "more than %d collectives in flight", COMM_IN_FLIGHT);
     r->kind = kind;
     r->count = count;
-    r->active = true;
-    r->computations = 0;
+    r->active = r->unneeded = true;
+    r->computations = c->computations;
     c->requests[c->in_flight++] = r;
     c->counts[kind].calls++;
     c->counts[kind].bytes += count * (int64_t)dtype_size(type);
@@ -108,16 +108,15 @@ static bool fail(const struct comm *c, const struct comm_request *r, double seco
 bool comm_progress(struct comm *c, bool computed, struct error *error)
 {
     int kept = 0;
+    c->computations += computed;
     for (int i = 0; i < c->in_flight; i++) {
         struct comm_request *r = c->requests[i];
         bool done;
-        r->computations += computed;
         if (!c->world->backend->test(r->request, &done, error))
             return error_set(error, "rank %d: %s failed", c->world->all.rank, comm_kind_name(r->kind));
-        if (done) {
+        if (done)
             r->active = false;
-            c->counts[r->kind].overlapped += r->computations > 0;
-        } else
+        else
             c->requests[kept++] = r;
     }
     c->in_flight = kept;
@@ -127,6 +126,8 @@ bool comm_progress(struct comm *c, bool computed, struct error *error)
 bool comm_wait(struct comm *c, struct comm_request *r, struct error *error)
 {
     double limit = 0;
+    c->counts[r->kind].overlapped += r->unneeded && c->computations > r->computations;
+    r->unneeded = false;
     for (int64_t tests = 0; r->active; tests++) {
         if (!comm_progress(c, false, error))
             return false;

@@ -3,7 +3,8 @@
 // What: starts collectives of a backend on the groups of a mesh, counts them and their payloads, advances all that are in
 //       flight between computations, and waits with a deadline. A wait past it is an error that names rank, collective,
 //       elements and seconds; the worker then ends, because the others cannot be told.
-// How:  comm_progress() is called after each computation of the model; a request that has seen one counts as overlapped.
+// How:  comm_progress() is called after each computation of the model. A collective counts as overlapped if the model has computed
+//       between its start and the moment that its result was needed: a count of the schedule, not of the clock.
 //       Groups of one rank communicate nothing and count nothing.
 // Payload: bytes of the whole buffer (all ranks' parts) of an all-gather or reduce-scatter; of the buffer for the others.
 #ifndef REFERENCE_ENGINE_COMM_H
@@ -32,13 +33,15 @@ struct comm_request {
     enum comm_kind kind;
     int64_t count;
     bool active;              // started and not yet ended
-    int computations;         // seen while in flight
+    bool unneeded;            // started and not yet waited for
+    int64_t computations;     // of the model before its start
 };
 
 struct comm {
     struct comm_world *world;
     const struct comm_groups *groups;
     struct comm_count counts[COMM_KINDS];
+    int64_t computations;     // of the model so far
     int in_flight;
     struct comm_request *requests[COMM_IN_FLIGHT];
 };

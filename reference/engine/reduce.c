@@ -152,7 +152,7 @@ bool reduce_progress(struct engine *e, bool computed, struct error *error)
     if (!comm_progress(&e->comm, computed, error))
         return false;
     if (r->unit && r->stage == REDUCE_SCATTERING && !r->request.active)
-        return start_replicas(e, error);
+        return comm_wait(&e->comm, &r->request, error) && start_replicas(e, error);
     return true;
 }
 
