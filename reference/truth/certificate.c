@@ -108,12 +108,12 @@ void certificate_zero(struct certificate *k)
 void certificate_term(const struct certificate_terms *t, int parameter, int64_t element, double factor, double other)
 {
     struct certificate_sums *s = &t->sums[parameter];
-    const double term = factor * other, other_low = certificate_low_bit(other);
+    const double term = factor * other;
     if (term == 0 || !t->wanted[parameter])
         return;
     s->total[element] += fabs(term);
-    s->low[element] = fmin(s->low[element], certificate_low_bit(factor) * other_low);
-    s->low_mean[element] = fmin(s->low_mean[element], certificate_low_bit(factor / t->k->ranks) * other_low);
+    s->low[element] = fmin(s->low[element], certificate_low_bit(factor) * certificate_low_bit(other));
+    s->low_mean[element] = fmin(s->low_mean[element], certificate_low_bit(term / t->k->ranks));
     s->value[element] += term;
     t->k->micro[parameter][element] += term;
 }
