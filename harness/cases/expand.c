@@ -21,6 +21,7 @@ struct expansion {
     bool used[MATRIX_MAX_AXES];  // it means something to the strategy
     expanded_fn *take;
     void *context;
+    int emitted;
     struct error *error;
 };
 
@@ -130,6 +131,7 @@ static bool emit(struct expansion *x, struct draft *d)
         expanded_free(&e);
         return false;
     }
+    x->emitted++;
     return x->take(&e, x->context, x->error);
 }
 
@@ -182,7 +184,7 @@ static bool expand_case(struct document *doc, const struct node *defaults, const
     while (fine && (fine = combination(&x)) && next_combination(&x))
         ;
     matrix_free(&x.matrix);
-    return fine;
+    return fine && (x.emitted || node_error(doc, node, error, "found no combination left by matrix and exclude, expected at least one"));
 }
 
 // The cases of a document: {defaults, cases} or one case.

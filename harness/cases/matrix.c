@@ -158,6 +158,8 @@ static bool read_axis(struct document *doc, const struct implementation *impl, c
         layouts = node_sequence(doc, values->line);
         for (int i = 0; i < impl->layouts.count; i++)
             node_append(layouts, NULL, node_scalar(doc, values->line, impl->layouts.items[i]));
+        if (layouts->count == 0) // an implementation that shards nothing
+            node_append(layouts, NULL, node_scalar(doc, values->line, "any"));
         values = layouts;
     }
     bool list = values->kind == NODE_SEQUENCE;
@@ -197,7 +199,7 @@ bool matrix_read(struct document *doc, const struct node *case_node, const struc
     if (!matrix)
         return true;
     if (matrix->kind != NODE_MAPPING || matrix->count == 0)
-        return node_error(doc, matrix, error, "found an empty matrix, expected {AXIS: [VALUE, ...], ...}");
+        return node_error(doc, matrix, error, "found no axis in matrix, expected {AXIS: [VALUE, ...], ...}");
     if (matrix->count > MATRIX_MAX_AXES)
         return node_error(doc, matrix, error, "found %d axes, expected at most %d", matrix->count, MATRIX_MAX_AXES);
     for (int i = 0; i < matrix->count; i++) {

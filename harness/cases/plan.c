@@ -145,8 +145,10 @@ static bool case_files(const struct selection *s, struct string_list *files, str
 static bool nothing_selected(const struct planning *p, struct error *error)
 {
     const struct selection *s = p->selection;
-    return error_set(error, "found no case for profile '%s', pattern '%s' among %d cases of %s%s, expected at least one", s->profile ? s->profile : "",
-                     s->pattern ? s->pattern : "", p->seen, s->case_file ? s->case_file : s->suite, s->case_file ? "" : "/cases");
+    bool in_profile = s->profile != NULL, by_pattern = s->pattern && *s->pattern;
+    return error_set(error, "found no case%s%s%s%s%s%s among %d of %s%s, expected at least one", in_profile ? " of profile '" : "",
+                     in_profile ? s->profile : "", in_profile ? "'" : "", by_pattern ? " that matches '" : "", by_pattern ? s->pattern : "",
+                     by_pattern ? "'" : "", p->seen, s->case_file ? s->case_file : s->suite, s->case_file ? "" : "/cases");
 }
 
 bool plan_make(const struct selection *s, const struct implementation *i, struct plan *out, struct error *error)

@@ -72,9 +72,18 @@ static struct node *from_words(struct document *doc, const struct node *item, st
     char *text = memory_text(item->text), *save;
     char *word = strtok_r(text, " \t", &save);
     const struct field *fields = NULL;
+    bool known = false;
     for (int i = 0; word && verb_names[i]; i++)
-        if (strcmp(word, verb_names[i]) == 0)
+        if (strcmp(word, verb_names[i]) == 0) {
             fields = instruction_fields[i];
+            known = true;
+        }
+    if (!known) {
+        char list[256];
+        node_error(doc, item, error, "found verb '%.60s', expected one of init, train, %s", word ? word : "", name_list(verb_names, list, sizeof list));
+        free(text);
+        return NULL;
+    }
     node_append(mapping, "verb", node_scalar(doc, item->line, word ? word : ""));
     while ((word = strtok_r(NULL, " \t", &save))) {
         if (!fields || !fields->name) {

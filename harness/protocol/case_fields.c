@@ -209,22 +209,22 @@ static const struct field data_fields[] = {
 // Clipping is null where it is off.
 static bool read_clip(struct reading *r, const struct field *f, const struct node *node, void *base)
 {
+    struct clip { int norm; double limit; }; // norm: index into the names that a file may say
     static const struct field clip_fields[] = {
-        {"norm", FIELD_ENUM, IN(fsdp_case, clip), .names = clip_names},
-        {"limit", FIELD_DOUBLE, IN(fsdp_case, clip_limit), RANGE(0, INFINITY), .above = true},
+        {"norm", FIELD_ENUM, IN(clip, norm), .names = clip_names + 1},
+        {"limit", FIELD_DOUBLE, IN(clip, limit), RANGE(0, INFINITY), .above = true},
         {0},
     };
     struct fsdp_case *c = base;
-    const struct node *norm = node_get(node, "norm");
-    if (node_is_null(node)) {
-        c->clip = CLIP_OFF;
-        c->clip_limit = 0;
-        return true;
-    }
-    if (norm && norm->kind == NODE_SCALAR && strcmp(norm->text, "off") == 0)
-        return field_error(r, f, norm, "null where nothing is clipped");
+    struct clip clip = {(int)c->clip - 1, c->clip_limit};
     const struct field object = {f->name, FIELD_OBJECT, .object = TABLES(clip_fields)};
-    return field_read(r, &object, node, base);
+    if (node_is_null(node))
+        clip = (struct clip){CLIP_OFF - 1, 0};
+    else if (!field_read(r, &object, node, &clip))
+        return false;
+    c->clip = (enum clip_norm)(clip.norm + 1);
+    c->clip_limit = clip.limit;
+    return true;
 }
 static json_t *write_clip(const struct field *f, const void *base, const void *root)
 {

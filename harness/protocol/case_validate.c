@@ -173,11 +173,10 @@ RULE(data_is_told)
             goto known;
     return WRONG("data.recipe", "found '%s', expected one of %s", d->recipe ? d->recipe : "", name_list(recipe_names, list, sizeof list));
 known:
-    if (strcmp(d->recipe, "values") != 0)
-        return true;
-    if (c->model.kind != MODEL_WITNESS)
-        return WRONG("data.recipe", "found values with model %s, expected model witness", model_kind_name(c->model.kind));
-    if (d->value_count == 0 || d->pattern_count == 0)
+    bool values = strcmp(d->recipe, "values") == 0;
+    if ((values || strcmp(d->recipe, "integers") == 0) && c->model.kind != MODEL_WITNESS)
+        return WRONG("data.recipe", "found %s with model %s, expected model witness", d->recipe, model_kind_name(c->model.kind));
+    if (values && (d->value_count == 0 || d->pattern_count == 0))
         return WRONG(d->value_count ? "data.pattern" : "data.values", "found an empty list with recipe values, expected at least one number");
     return true;
 }

@@ -34,9 +34,9 @@ bool field_unknown(struct reading *r, const struct node *node, int line, const c
     char list[512];
     const char *near = nearest_name(name, expected);
     struct node place = {.line = line ? line : node->line};
-    return node_error(r->document, &place, r->error, "found unknown field '%s%.60s', expected %s%s%s%s%s", r->path, name,
-                      *expected && expected[1] ? "one of " : "", name_list(expected, list, sizeof list),
-                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return node_error(r->document, &place, r->error, "found unknown field '%s%.60s'%s%s%s, expected %s%s", r->path, name,
+                      near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", *expected && expected[1] ? "one of " : "",
+                      name_list(expected, list, sizeof list));
 }
 
 // Extends the path of messages by one level; the old length is what leave needs.
