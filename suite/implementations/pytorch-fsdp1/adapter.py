@@ -36,6 +36,10 @@ class Fsdp1(Subject):
             return "FullyShardedDataParallel shards flat, asked for the per_parameter layout"
         if sharding.strategy == "hybrid" and not sharding.reshard_after_forward:
             return "its hybrid strategy without reshard after the forward (_HYBRID_SHARD_ZERO2) is private"
+        if not torch.cuda.is_available() and sharding.offload == "cpu":
+            return "FullyShardedDataParallel pins the memory of offloaded parameters, which needs a GPU"
+        if not torch.cuda.is_available() and case.divergent_init:
+            return "sync_module_states, its initial synchronisation, needs parameters on a GPU"
         if sharding.wrap.policy == "size":
             return "FullyShardedDataParallel wraps one module at a time, not several blocks as one unit"
         if sharding.prefetch.forward > 1 or sharding.prefetch.backward > 1:
@@ -125,13 +129,14 @@ class Fsdp1(Subject):
             return super().configured()
         root, handle = self.model, self.places[next(iter(self.places))][0]
         strategy = root.sharding_strategy
-        shards = 1 if strategy == ShardingStrategy.NO_SHARD else handle.world_size
+        replicas = root._inter_node_pg.size() if strategy == ShardingStrategy.HYBRID_SHARD else 1
+        mesh = (root.process_group.size(), 1) if strategy == ShardingStrategy.NO_SHARD else (replicas, handle.world_size)
         parameter = self.case.precision.parameter
         mixed = root.mixed_precision
         named = NAMES[strategy]
         if self.case.sharding.strategy == "full" and strategy == ShardingStrategy.SHARD_GRAD_OP:
             named = "full"  # full without reshard after the forward is this strategy
-        return {**super().configured(), "strategy": named, "mesh": f"{self.world.size // shards}x{shards}", "layout": "flat",
+        return {**super().configured(), "strategy": named, "mesh": f"{mesh[0]}x{mesh[1]}", "layout": "flat",
                 "fsdp_strategy": strategy.name,
                 "reshard_after_forward": word(strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)),
                 "wrap": self.case.sharding.wrap.policy, "units": str(len(FullyShardedDataParallel.fsdp_modules(root))),

@@ -1,6 +1,173 @@
-"""Seeded bugs (placeholder table is filled below)."""
-from contextlib import nullcontext
+"""Seeded bugs: each turns one real mistake into a patch of the adapter, so that the suite can prove that
+it finds it. A case's option `fault`, or FSDPMARK_FAULT, names one; suite/faults/ says where it must be found.
+
+A fault is a function of the subject, called before anything is built. It replaces methods of that one
+object, or the framework's functions through the stack, which puts them back after the case.
+"""
+
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+
+from .job import InputError
+
+FAULTS = {}
+
+
+def fault(function):
+    FAULTS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def after(subject, method, action):
+    """Calls action() after the subject's method, and returns what the method did."""
+    original = getattr(subject, method)
+
+    def patched(*arguments):
+        result = original(*arguments)
+        action(result)
+        return result
+
+    setattr(subject, method, patched)
+
+
+def local_grads(subject):
+    return [subject.flatten(p.grad) for p in subject.parameters.values() if p.grad is not None and p.numel()]
+
+
+@fault
+def sum_instead_of_mean(subject, stack):
+    """fully_shard: gradients are summed over the ranks (Z01)."""
+    def divide_by_one(model):
+        for unit in subject.units:
+            unit.set_force_sum_reduction_for_comms(True)
+            unit.set_gradient_divide_factor(1.0)
+    after(subject, "wrap", divide_by_one)
+
+
+@fault
+def replicas_not_reduced(subject, stack):
+    """fully_shard on a 2-D mesh: the reduction over the replicas is left out (Z02)."""
+    after(subject, "wrap", lambda model: model.set_requires_all_reduce(False))
+    after(subject, "communication", lambda context: subject.plain or subject.model.set_requires_all_reduce(False))
+
+
+@fault
+def bucket_not_reduced(subject, stack):
+    """DDP: a communication hook that forgets the last bucket (Z03)."""
+    def hook(state, bucket):
+        if not bucket.is_last():
+            buffer = bucket.buffer().div_(dist.get_world_size())
+            return dist.all_reduce(buffer, async_op=True).get_future().then(lambda done: done.value()[0])
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+    after(subject, "wrap", lambda ddp: ddp.register_comm_hook(None, hook))
+
+
+@fault
+def last_microbatch_only(subject, stack):
+    """Gradients of a microbatch overwrite those before it (Z04)."""
+    original = subject.communication
+
+    def forgetful(sync):
+        for p in subject.parameters.values():
+            p.grad = None
+        return original(sync)
+    subject.communication = forgetful
+
+
+@fault
+def local_norm(subject, stack):
+    """Clipping by the norm of the rank's own shard (Z07)."""
+    def clip(norm, limit):
+        grads = local_grads(subject)
+        total = float(torch.nn.utils.get_total_norm(grads, float(norm))) if grads else 0.0
+        for grad in grads:
+            grad.mul_(min(1.0, limit / (total + 1e-6)))
+        return total
+    subject.clip = clip
+
+
+@fault
+def last_shard_untrained(subject, stack):
+    """The last rank's shard gets no gradient (Z11)."""
+    def drop(optimizer):
+        if subject.world.rank == subject.world.size - 1:
+            optimizer.register_step_pre_hook(lambda *_: [grad.zero_() for grad in local_grads(subject)] and None)
+    after(subject, "make_optimizer", drop)
+
+
+@fault
+def unfreeze_ignored(subject, stack):
+    """What was frozen once never trains again (Z13)."""
+    original = subject.require_grad
+    subject.require_grad = lambda pattern, wanted: None if wanted else original(pattern, wanted)
+
+
+@fault
+def stale_parameters(subject, stack):
+    """fully_shard: parameters stay gathered after the backward, so that the next forward uses those from
+    before the step (Z15)."""
+    after(subject, "wrap", lambda model: model.set_reshard_after_backward(False))
+
+
+@fault
+def reduce_in_bf16(subject, stack):
+    """fully_shard: gradients are reduced in bf16 whatever was asked (Z19)."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy
+    import __main__ as adapter
+
+    def policy(param_dtype=None, reduce_dtype=None):
+        return MixedPrecisionPolicy(param_dtype=param_dtype, reduce_dtype=torch.bfloat16)
+    stack.enter_context(patch.object(adapter, "MixedPrecisionPolicy", policy))
+
+
+@fault
+def bf16_masters(subject, stack):
+    """The updated parameters are kept in bf16 (Z20)."""
+    def round_all(*_):
+        for p in subject.parameters.values():
+            p.data.copy_(p.data.bfloat16().to(p.dtype))
+    after(subject, "make_optimizer", lambda optimizer: optimizer.register_step_post_hook(round_all))
+
+
+@fault
+def optimizer_over_copies(subject, stack):
+    """The optimizer was made over other tensors than the model trains (Z22)."""
+    original = subject.make_optimizer
+
+    def over_copies():
+        real = subject.parameters
+        subject.parameters = {name: torch.nn.Parameter(p.detach().clone()) for name, p in real.items()}
+        optimizer = original()
+        subject.parameters = real
+        return optimizer
+    subject.make_optimizer = over_copies
+
+
+@fault
+def step_counted_twice(subject, stack):
+    """AdamW's step counter runs twice as fast: the bias correction is wrong from the second step on (Z23)."""
+    def count_again(optimizer, *_):
+        for state in optimizer.state.values():
+            state["step"] += 1
+    after(subject, "make_optimizer", lambda optimizer: optimizer.register_step_post_hook(count_again))
+
+
+@fault
+def no_initial_broadcast(subject, stack):
+    """DDP: ranks keep the parameters that they started with (Z24)."""
+    stack.enter_context(patch("torch.nn.parallel.distributed._sync_module_states", lambda **_: None))
 
 
 def seeded(name, subject):
-    return nullcontext()
+    """A context in which the named fault is there; none for an empty name."""
+    stack = ExitStack()
+    if name:
+        if name not in FAULTS:
+            raise InputError(f"fault: found {name!r}, expected one of {', '.join(sorted(FAULTS))}")
+        FAULTS[name](subject, stack)
+    return stack

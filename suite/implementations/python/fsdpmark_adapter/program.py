@@ -5,14 +5,9 @@ collective: what is observed is the storage itself, not what a framework's gette
 """
 
 import gc
-import os
 import time
-from fnmatch import fnmatchcase
 
 import torch
-import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from .marks import mark
 
@@ -116,29 +111,20 @@ class Program:
     def do_zero_grad(self, i):
         self.subject.optimizer.zero_grad()
 
-    def do_freeze(self, i, requires=False):
-        for name, p in self.subject.parameters.items():
-            if fnmatchcase(name, i.pattern):
-                p.requires_grad_(requires)
+    def do_freeze(self, i):
+        self.subject.require_grad(i.pattern, False)
 
     def do_unfreeze(self, i):
-        self.do_freeze(i, requires=True)
+        self.subject.require_grad(i.pattern, True)
 
     def do_stop(self, i):
         raise Stop
 
-    # ---- checkpoints: the framework's own, with its resharding ----
     def do_save(self, i):
-        model, optimizer = get_state_dict(self.subject.model, self.subject.optimizer)
-        os.makedirs(self.case.checkpoint, exist_ok=True)
-        dcp.save({"model": model, "optimizer": optimizer}, checkpoint_id=self.case.checkpoint)
+        self.subject.save(self.case.checkpoint)
 
     def do_load(self, i):
-        model, optimizer = get_state_dict(self.subject.model, self.subject.optimizer)
-        state = {"model": model, "optimizer": optimizer}
-        dcp.load(state, checkpoint_id=self.case.checkpoint)
-        set_state_dict(self.subject.model, self.subject.optimizer, model_state_dict=state["model"],
-                       optim_state_dict=state["optimizer"])
+        self.subject.load(self.case.checkpoint)
 
     # ---- observation ----
     def parts(self, whats):
@@ -156,15 +142,13 @@ class Program:
         return parts
 
     def report_shards(self, of, whats, again=False):
-        """Once: the ranges of the tensors that are really there."""
+        """Once: the ranges of the tensors that are really there. An optimizer without state holds the parameters that it updates."""
         if of in self.reported and not again:
             return
-        parts = {name: [] for name in self.names} if of == "parameter" else {}
-        for key, (offset, local) in self.parts(whats).items():
-            parts[key.partition("/")[2]] = [[offset, local.numel()]]
-        if not any(parts.values()) and of != "parameter":
-            return
         self.reported.add(of)
+        held = self.parts(whats) or (self.parts(["param"]) if of == "optimizer" else {})
+        parts = {name: [] for name in self.names} if of == "parameter" else {}
+        parts |= {key.partition("/")[2]: [[offset, local.numel()]] for key, (offset, local) in held.items()}
         elements, largest = self.subject.padding() if of == "parameter" else (0, 0.0)
         self.answer.event("shards", of=of, parts=parts, padding=elements, **({"padding_max": largest} if elements else {}))
 

@@ -6,11 +6,14 @@ What a framework cannot do is said by `unsupported`, before anything is started;
 differently is not touched, so that the checks see it.
 """
 
+import os
 from contextlib import nullcontext
 from fnmatch import fnmatchcase
 
 import torch
+import torch.distributed.checkpoint as dcp
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.func import functional_call
 
 from . import models
@@ -148,6 +151,25 @@ class Subject:
     def clip(self, norm, limit):
         """Clips by the global norm and returns it."""
         return float(torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), limit, norm_type=float(norm)))
+
+    def require_grad(self, pattern, wanted):
+        for name, p in self.parameters.items():
+            if fnmatchcase(name, pattern):
+                p.requires_grad_(wanted)
+
+    # ---- checkpoints: torch's own, which reshards to another number of ranks ----
+    def checkpoint(self):
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        return {"model": model, "optimizer": optimizer}
+
+    def save(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        dcp.save(self.checkpoint(), checkpoint_id=folder)
+
+    def load(self, folder):
+        state = self.checkpoint()
+        dcp.load(state, checkpoint_id=folder)
+        set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
 
     # ---- what is held ----
     def configured(self):
