@@ -14,7 +14,7 @@
 #include "harness/report/text.h"
 #include "results.h"
 
-enum { MOST_SERIES = 8, MOST_ROWS = 32, MOST_FAMILIES = 48, MOST_COLUMNS = 10, LABEL_WIDTH = 44, TITLE_WIDTH = 50 };
+enum { MOST_SERIES = 8, MOST_ROWS = 32, MOST_FAMILIES = 64, MOST_COLUMNS = 10, LABEL_WIDTH = 44, TITLE_WIDTH = 50 };
 
 // ---- ratios: worst of each (series, x), both by name ----
 struct grid { struct names series, xs; double *worst; int width; int outside; };
@@ -285,7 +285,8 @@ static void write_verdicts(const struct view *v, FILE *data, FILE *head, struct 
     for (int i = 0; i < columns; i++) slant |= text_width(v->implementations.items[i]) > 17;
     note_left_out(f->note, v->families.count - rows, "families with no worse verdict", 0);
     note_left_out(f->note, v->implementations.count - columns, "implementations", 0);
-    fprintf(head, "width = %d\nheight = %d\nrows = %d\ncolumns = %d\nslant = %d\n", 380 + 135 * columns, 150 + 100 * slant + 24 * rows, rows,
+    int width = 380 + 135 * columns < 760 ? 760 : 380 + 135 * columns; // the title and the key need room
+    fprintf(head, "width = %d\nheight = %d\nrows = %d\ncolumns = %d\nslant = %d\n", width, 150 + 100 * slant + 24 * rows, rows,
             columns, slant);
     free(families);
 }

@@ -57,7 +57,7 @@ static void put_cell(FILE *out, const struct view *v, const struct view_case *k)
 
 static const char *family_of(const struct view *v, int id) {
     for (int i = 0; i < v->implementations.count; i++)
-        if (v->matrix[id * v->implementations.count + i]) return v->matrix[id * v->implementations.count + i]->c->family;
+        if (v->matrix[id * v->implementations.count + i]) return v->matrix[id * v->implementations.count + i]->family;
     return "";
 }
 

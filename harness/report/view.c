@@ -87,16 +87,25 @@ static void append_implementation(struct view *v, const char *implementation) {
     append_not_run(v, implementation, recorded);
 }
 
-static struct view_group *group_of(struct view *v, const struct stored_case *c) {
-    for (int i = v->group_count - 1; i >= 0 && !strcmp(v->groups[i].implementation, c->implementation); i--)
-        if (!strcmp(v->groups[i].family, c->family)) return &v->groups[i];
+// Families of the store tell precisions and sizes apart, for checks that compare members; a reader wants fewer rows.
+static const char *short_family(struct view *v, const char *family) {
+    size_t length = strcspn(family, ".");
+    char *name = length ? strndup(family, length) : memory_text(family);
+    int at = names_add(&v->families, name);
+    free(name);
+    return v->families.items[at];
+}
+
+static struct view_group *group_of(struct view *v, const struct view_case *k) {
+    for (int i = v->group_count - 1; i >= 0 && !strcmp(v->groups[i].implementation, k->c->implementation); i--)
+        if (!strcmp(v->groups[i].family, k->family)) return &v->groups[i];
     v->groups = memory_grow(v->groups, (size_t)v->group_count, sizeof *v->groups);
-    v->groups[v->group_count] = (struct view_group){.implementation = c->implementation, .family = c->family};
+    v->groups[v->group_count] = (struct view_group){.implementation = k->c->implementation, .family = k->family};
     return &v->groups[v->group_count++];
 }
 
 static void append_to_group(struct view *v, const struct view_case *k) {
-    struct view_group *g = group_of(v, k->c);
+    struct view_group *g = group_of(v, k);
     g->cases = memory_grow(g->cases, (size_t)g->case_count, sizeof *g->cases);
     g->cases[g->case_count++] = k;
     g->result_count += k->row_count;
@@ -134,8 +143,8 @@ void view_make(const struct stored_run *run, struct view *v) {
     for (int i = 0; i < v->implementations.count; i++) append_implementation(v, v->implementations.items[i]);
     if (!v->implementations.count) append_not_run(v, "(none)", 0);
     for (int i = 0; i < v->case_count; i++) {
+        v->cases[i].family = short_family(v, v->cases[i].c->family);
         append_to_group(v, &v->cases[i]);
-        names_add(&v->families, v->cases[i].c->family);
     }
     for (int f = 0; f < v->families.count; f++) // so that the cases of a family are neighbours, whichever implementation has them
         for (int g = 0; g < v->group_count; g++)

@@ -15,12 +15,13 @@ struct row { const struct stored_case *c; const struct stored_result *r; };
 
 struct view_case {
     const struct stored_case *c;
+    const char *family;     // the part of the case's family before the first dot: "exact-mlp" of "exact-mlp.bf16"
     enum verdict verdict;
     const struct row *rows; // its own
     int row_count;
 };
 
-// The cases of one family judged on one implementation.
+// The cases of one family (in the sense of view_case) judged on one implementation.
 struct view_group {
     const char *implementation, *family;
     int case_count, result_count;

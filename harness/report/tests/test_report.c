@@ -185,6 +185,28 @@ static void an_interrupted_run_says_what_is_missing(void **state) {
     close_fixture(&f);
 }
 
+static void members_of_a_family_share_a_row(void **state) {
+    (void)state;
+    static const char *const families[] = {"exact.f32", "wide", "exact.bf16.m2", ".odd", ""};
+    struct fixture f = open_fixture();
+    int64_t run = sample_begin(f.store, "x");
+    struct result r = sample_result("check", VERDICT_PASS, 0, 0, "", "");
+    for (int i = 0; i < 5; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "c%d", i);
+        struct case_record c = sample_case("reference", id, families[i], "full", 1 + i, &r, 1);
+        sample_record(f.store, run, &c);
+    }
+    load(&f);
+    char *text = table_of(&f.run, (struct report_options){.columns = 120});
+    assert_non_null(strstr(text, "reference       exact   1,3        2        2  PASS\n"
+                                 "reference       wide    2          1        1  PASS\n"
+                                 "reference       .odd    4          1        1  PASS\n"
+                                 "reference               5          1        1  PASS\n"));
+    free(text);
+    close_fixture(&f);
+}
+
 static void a_run_of_skips_is_said_to_have_judged_nothing(void **state) {
     (void)state;
     struct fixture f = open_fixture();
@@ -411,6 +433,7 @@ int main(void) {
         cmocka_unit_test(color_is_for_terminals_that_want_it),
         cmocka_unit_test(exit_statuses),
         cmocka_unit_test(an_interrupted_run_says_what_is_missing),
+        cmocka_unit_test(members_of_a_family_share_a_row),
         cmocka_unit_test(a_run_of_skips_is_said_to_have_judged_nothing),
         cmocka_unit_test(the_folder_holds_every_format),
         cmocka_unit_test(without_gnuplot_the_page_says_so),
