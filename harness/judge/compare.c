@@ -20,6 +20,13 @@ bool judge_compare(double figure, double bound)
     return judge_finite(figure) && judge_finite(bound) && figure <= bound;
 }
 
+double judge_worse(double a, double b)
+{
+    if (!judge_finite(a) || !judge_finite(b))
+        return judge_finite(a) ? b : a;
+    return a > b ? a : b;
+}
+
 const char *verdict_name(enum verdict v)
 {
     static const char *const names[] = {"PASS", "FAIL", "SKIP", "BROKEN"};

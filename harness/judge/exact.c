@@ -58,12 +58,12 @@ static void compare_label(const struct evidence *e, const struct tensors *x, con
         double worst = 0;
         for (int64_t i = 0; i < a->count; i++) {
             double ulp = exact_ulp(dtype_get(a->dtype, a->data, i), dtype_get(b->dtype, b->data, i), a->dtype);
-            worst = ulp > worst ? ulp : worst;
+            worst = judge_worse(worst, ulp);
         }
         out->compared++;
         out->elements += a->count;
-        out->ulp = fmax(out->ulp, worst);
-        if (worst > allowed) {
+        out->ulp = judge_worse(out->ulp, worst);
+        if (!judge_compare(worst, allowed)) {
             out->differs[p] = true;
             out->first = out->differing++ == 0 ? p : out->first;
         }
@@ -141,7 +141,7 @@ void exact_judge(const struct evidence *e, struct finding *f, unsigned what, exa
             compare_label(e, &o->full, ref, observe_name((enum observe_bit)bit), filter, allowed, &found);
             judged += found.compared;
             elements += found.elements;
-            worst = fmax(worst, found.ulp);
+            worst = judge_worse(worst, found.ulp);
             if (found.compared > 0)
                 judge_figure(e, labels[k].label, observe_name((enum observe_bit)bit), found.ulp, allowed, "ulp");
             failed = found.differing > 0;

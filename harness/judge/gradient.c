@@ -90,8 +90,6 @@ bool gradient_of(const struct evidence *e, const struct program_label *l, const 
     *gradient = (struct tensors){0};
     if (l->gradient_step < 0)
         return error_set(error, "label %s does not show the gradient of exactly one step", l->label);
-    if (!whole && c->loss == LOSS_MEAN_OF_RANKS)
-        return error_set(error, "a per-rank mean has no shares");
     bool *frozen = calloc((size_t)c->parameter_count + 1, sizeof *frozen);
     program_frozen(c, l->at, frozen);
     struct tensors masked = {0};

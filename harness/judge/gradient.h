@@ -16,7 +16,7 @@ static const struct share SHARE_ALL = {-1, -1};
 const struct tensors *gradient_parameters(const struct evidence *e, const struct program_label *l);
 // "grad/<name>" F64 of l->gradient_step at `parameters` ("param/<name>", any dtype), what is frozen at l left out. The global
 // loss's gradient (its mean over ranks where every rank's loss carries the factor N of docs/protocol.md). loss may be NULL.
-// False with a message where the label has no single step, or a share is asked of a per-rank mean.
+// False with a message where the label has no single step. A per-rank mean stays normalised by what is left of the rank's rows.
 bool gradient_of(const struct evidence *e, const struct program_label *l, const struct tensors *parameters, struct share share,
                  struct tensors *gradient, double *loss, struct error *error);
 // With every rank normalised by its own token weights instead of the global ones: mean over ranks of sum_r(w l)/W_r.

@@ -72,6 +72,8 @@ struct finding {
 // field), so that no compiler flag can let a NaN pass.
 bool judge_compare(double figure, double bound);
 bool judge_finite(double x);
+// The worse of two figures: the larger, and one that is not finite over all others, so that a maximum cannot lose a NaN.
+double judge_worse(double a, double b);
 
 // Records one judged thing: PASS or FAIL by judge_compare(figure, bound). Of several calls the
 // worst stays: BROKEN over FAIL over SKIP over PASS, among FAILs the first.

@@ -8,7 +8,7 @@
 static void accumulate(enum clip_norm kind, double x, double *sum)
 {
     x = fabs(x);
-    *sum = kind == CLIP_LINF ? fmax(*sum, x) : *sum + (kind == CLIP_L1 ? x : x * x);
+    *sum = kind == CLIP_LINF ? judge_worse(*sum, x) : *sum + (kind == CLIP_L1 ? x : x * x);
 }
 
 struct norm norm_of(const struct evidence *e, const struct tensors *set, const char *prefix, int rank)

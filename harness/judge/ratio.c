@@ -45,10 +45,12 @@ static double shard_ratio(const struct evidence *e, int p, const struct tensor *
         for (int k = 0; k < part->count; k++)
             sum += distance(x, ref, part->ranges[k].offset, part->ranges[k].length);
         double ratio = sum == 0 ? 0 : sqrt(sum) / fmin(noise->l2, noise->element * sqrt((double)part->total));
-        if (!judge_compare(ratio, worst)) {
+        if (judge_worse(worst, ratio) != worst) {
             worst = ratio;
             *rank = r;
         }
+        if (!judge_finite(worst))
+            break;
     }
     return worst;
 }
@@ -77,11 +79,11 @@ static void judge_tensor(struct walk *w, struct finding *f, int p)
     w->differing += !ok;
     if (!ok)
         w->relative = fmax(w->relative, noise.norm > 0 ? noise.l2 / noise.norm : 0);
-    double larger = judge_compare(part, ratio) ? ratio : part;
-    if (!judge_compare(larger, w->worst)) {
+    double larger = judge_worse(ratio, part);
+    if (judge_finite(w->worst) && judge_worse(w->worst, larger) != w->worst) {
         w->worst = larger;
         w->worst_parameter = p;
-        w->worst_rank = larger == ratio ? -1 : rank;
+        w->worst_rank = !judge_finite(ratio) || larger == ratio ? -1 : rank;
     }
 }
 
@@ -155,7 +157,7 @@ void ratio_judge(const struct evidence *e, struct finding *f, exact_filter filte
         ok = walk_label(&w, f, filter, default_classes);
         judged += w.judged;
         steps++;
-        worst = fmax(worst, w.worst);
+        worst = judge_worse(worst, w.worst);
     }
     free(differs);
     if (ok && judged > 0)

@@ -195,7 +195,7 @@ static int judge_one(const struct evidence *e, struct finding *f, const struct u
             snprintf(tensor, sizeof tensor, "%s/%s", prefix, name);
             judge_figure(e, u->after->label, tensor, ratio, 1, "bound");
             judged++;
-            *worst = fmax(*worst, ratio);
+            *worst = judge_worse(*worst, ratio);
             if ((*failed = !judge_compare(ratio, 1)))
                 report(e, f, u, &expected, p, state_bits[k], ratio, at, marks, default_classes);
             free(marks);

@@ -31,27 +31,35 @@ static void judge_gradient(const struct evidence *e, struct finding *f, const st
         finding_fail(f, "Z13 Z14", "%s: %s requires a gradient but has none", o->label, name);
 }
 
+// Steps between two instructions, and how many of them found parameter p frozen.
+static int steps_between(const struct fsdp_case *c, int a, int b, int p, int *frozen_steps)
+{
+    bool *frozen = calloc((size_t)c->parameter_count + 1, sizeof *frozen);
+    int steps = 0;
+    *frozen_steps = 0;
+    for (int at = program_next(c, VERB_STEP, a); at >= 0 && at < b; at = program_next(c, VERB_STEP, at + 1)) {
+        program_frozen(c, at, frozen);
+        *frozen_steps += frozen[p];
+        steps++;
+    }
+    free(frozen);
+    return steps;
+}
+
 // Parameters of two consecutive labels a < b.
 static void judge_change(const struct evidence *e, struct finding *f, int a, int b, int p)
 {
     const char *name = e->c->parameters[p].name;
-    bool *before = calloc((size_t)e->c->parameter_count + 1, sizeof *before), *after = calloc((size_t)e->c->parameter_count + 1, sizeof *after);
-    program_frozen(e->c, a, before);
-    program_frozen(e->c, b, after);
-    bool frozen = before[p] && after[p], free_all = !before[p] && !after[p];
-    int verbs = program_next(e->c, VERB_FREEZE, a), steps = program_next(e->c, VERB_STEP, a);
-    bool stepped = steps >= 0 && steps < b, refrozen = verbs >= 0 && verbs < b;
-    free(before);
-    free(after);
+    int frozen, steps = steps_between(e->c, a, b, p, &frozen);
     const struct observed *x = evidence_find(e, e->c->program[a].label), *y = evidence_find(e, e->c->program[b].label);
     const struct tensor *t = x ? tensors_find2(&x->full, "param", name) : NULL, *u = y ? tensors_find2(&y->full, "param", name) : NULL;
     const struct tensors *truth = y ? truth_find(e->truth, y->label) : NULL;
-    if (!t || !u || !truth || t->count != u->count || t->dtype != u->dtype || !stepped || refrozen)
+    if (!t || !u || !truth || t->count != u->count || t->dtype != u->dtype || steps == 0)
         return;
     bool same = memcmp(t->data, u->data, (size_t)t->count * dtype_size(t->dtype)) == 0;
-    if (frozen && !same)
+    if (frozen == steps && !same)
         finding_fail(f, "Z13", "%s is frozen but changed between %s and %s", name, x->label, y->label);
-    else if (free_all && same && e->c->layer == LAYER_EXACT)
+    else if (frozen == 0 && same && e->c->layer == LAYER_EXACT)
         finding_fail(f, "Z13 Z22", "%s requires a gradient but did not change between %s and %s", name, x->label, y->label);
     else
         finding_pass(f, "frozen parameters rest, the others train");

@@ -65,7 +65,7 @@ static void judge_clipped(const struct evidence *e, struct finding *f, const cha
         double worst = 0;
         for (int64_t i = 0; i < g->count; i++) {
             double v = dtype_get(g->dtype, g->data, i), d = fabs(dtype_get(x->dtype, x->data, i) - factor * v), ratio = d == 0 ? 0 : d / fabs(factor * v);
-            worst = judge_compare(ratio, worst) ? worst : ratio;
+            worst = judge_worse(worst, ratio);
         }
         judge_fit(x, g, 0, g->count, &fit);
         bool larger = fit.scalar > factor; // scaled too little: the norm used was too small

@@ -35,7 +35,7 @@ static void judge_label(const struct evidence *e, struct finding *f, const struc
         for (int64_t i = 0; a && b && i < a->count; i++) {
             double d = fabs(dtype_get(a->dtype, a->data, i) - dtype_get(b->dtype, b->data, i));
             double ratio = d == 0 ? 0 : d / (fmax(u, dtype_unit_roundoff(a->dtype)) * (terms + 1) * magnitude(e, name, l->gradient_step, i));
-            worst = judge_compare(ratio, worst) ? worst : ratio;
+            worst = judge_worse(worst, ratio);
         }
         if (a && b) {
             judge_figure(e, l->label, name, worst, 1, "bound");
