@@ -38,10 +38,15 @@ void *observe_shard(const struct engine *e, const struct unit *u, enum observe_b
     return kind == OBSERVE_PARAM ? u->shard : is_gradient(kind) ? u->gradient : u->states[state_index(kind)];
 }
 
+// The full parameters of resident units are the parameters themselves, not their rounding to the compute type.
+static bool full_is_true(const struct engine *e, enum observe_bit kind)
+{
+    return kind == OBSERVE_PARAM && e->unit_count > 0 && e->units[0].resident && e->parameter == e->compute;
+}
+
 bool observe_holds_all(const struct engine *e, enum observe_bit kind)
 {
-    bool resident = e->unit_count > 0 && e->units[0].resident && e->parameter == e->compute;
-    return e->mesh.shards == 1 || (kind == OBSERVE_PARAM && resident);
+    return e->mesh.shards == 1 || full_is_true(e, kind);
 }
 
 double observe_padding(const struct engine *e, enum observe_bit kind)
@@ -70,33 +75,42 @@ static struct tensor *add(struct tensors *out, const struct engine *e, enum obse
     return t;
 }
 
-// The rank's pieces of one tensor of a unit, one after another.
-static bool add_local(const struct engine *e, const struct unit *u, int member, enum observe_bit kind, struct tensors *out,
-                      struct error *error)
+static int64_t pieces_count(const struct engine *e, const struct layout *l, int member)
+{
+    int64_t count = 0;
+    for (int i = l->first_piece[e->mesh.shard]; i < l->first_piece[e->mesh.shard + 1]; i++)
+        count += l->pieces[i].tensor == member ? l->pieces[i].length : 0;
+    return count;
+}
+
+static void copy_pieces(const struct engine *e, const struct unit *u, int member, enum observe_bit kind, void *to)
 {
     const struct layout *l = &u->layout;
     enum dtype type = observe_dtype(e, kind);
-    int parameter = u->members[member];
-    int64_t count = 0, at = 0;
-    bool all = observe_holds_all(e, kind) && kind == OBSERVE_PARAM;
-    for (int i = l->first_piece[e->mesh.shard]; i < l->first_piece[e->mesh.shard + 1]; i++)
-        count += l->pieces[i].tensor == member ? l->pieces[i].length : 0;
-    if (all)
-        count = e->c->parameters[parameter].count;
-    if (count == 0)
-        return true;
-    struct tensor *t = add(out, e, kind, parameter, 1, &count, error);
-    if (t && all && u->resident)
-        memcpy(t->data, engine_at(u->full, type, l->tensor_offset[member]), (size_t)count * dtype_size(type));
-    for (int i = l->first_piece[e->mesh.shard]; t && !(all && u->resident) && i < l->first_piece[e->mesh.shard + 1]; i++) {
+    int64_t at = 0;
+    for (int i = l->first_piece[e->mesh.shard]; i < l->first_piece[e->mesh.shard + 1]; i++) {
         const struct layout_piece *p = &l->pieces[i];
         if (p->tensor != member)
             continue;
-        memcpy(engine_at(t->data, type, at), engine_at(observe_shard(e, u, kind), type, p->at),
-               (size_t)p->length * dtype_size(type));
+        memcpy(engine_at(to, type, at), engine_at(observe_shard(e, u, kind), type, p->at), (size_t)p->length * dtype_size(type));
         at += p->length;
     }
-    return t != NULL;
+}
+
+// What the rank holds of one tensor of a unit: all of it, or its pieces one after another.
+static bool add_local(const struct engine *e, const struct unit *u, int member, enum observe_bit kind, struct tensors *out,
+                      struct error *error)
+{
+    enum dtype type = observe_dtype(e, kind);
+    int parameter = u->members[member];
+    bool all = full_is_true(e, kind);
+    int64_t count = all ? e->c->parameters[parameter].count : pieces_count(e, &u->layout, member);
+    struct tensor *t = count ? add(out, e, kind, parameter, 1, &count, error) : NULL;
+    if (t && all)
+        memcpy(t->data, engine_at(u->full, type, u->layout.tensor_offset[member]), (size_t)count * dtype_size(type));
+    else if (t)
+        copy_pieces(e, u, member, kind, t->data);
+    return t != NULL || count == 0;
 }
 
 bool observe_local(const struct engine *e, unsigned what, struct tensors *out, struct error *error)
