@@ -60,8 +60,10 @@ static void write_training(FILE *f, const struct fsdp_case *c)
     fprintf(f, "precision %s %s %s %s scale %d %a %a %a %d\n", dtype_name(p->parameter), dtype_name(p->compute),
             dtype_name(p->reduce), dtype_name(p->optimizer_state), p->loss_scale, p->scale_initial, p->scale_growth,
             p->scale_backoff, p->scale_interval);
-    fprintf(f, "optimizer %s %a %a %a %a %a %a %d\n", optimizer_name(o->kind), o->lr, o->momentum, o->beta1, o->beta2,
-            o->eps, o->weight_decay, o->no_decay);
+    // Fields of the other kind are not part of case.json, so they differ between a planned case and the same one read back.
+    bool adamw = o->kind == OPTIMIZER_ADAMW;
+    fprintf(f, "optimizer %s %a %a %a %a %a %a %d\n", optimizer_name(o->kind), o->lr, adamw ? 0 : o->momentum, adamw ? o->beta1 : 0,
+            adamw ? o->beta2 : 0, adamw ? o->eps : 0, o->weight_decay, o->no_decay);
 }
 
 static void write_program(FILE *f, const struct fsdp_case *c)
