@@ -20,6 +20,7 @@ int cmd_selftest(const struct cli *cli, int argc, char **argv);
 int cmd_report(const struct cli *cli, int argc, char **argv);
 int cmd_show(const struct cli *cli, int argc, char **argv);
 int cmd_random(const struct cli *cli, int argc, char **argv);
+int cmd_expand(const struct cli *cli, int argc, char **argv);
 
 // paths.c
 // The suite folder: as given, $FSDPMARK_SUITE, ../suite or ../share/fsdpmark/suite beside the program's folder, for a build

@@ -21,6 +21,7 @@ const struct command commands[] = {
     {"doctor", "Tells what this machine has and lacks, each with the reason and the remedy.", "[options]", cmd_doctor},
     {"selftest", "Runs every seeded fault and correct programs: each fault must be found, no false alarm raised.", "[options]", cmd_selftest},
     {"report", "Writes the report of a stored run: HTML, Markdown, CSV, JSON and figures.", "[RUN] [options]", cmd_report},
+    {"expand", "Lists the fully specified cases of a selection, or writes them as case.json files.", "[options]", cmd_expand},
     {"random", "Writes a case file of random correct configurations, for check --case.", "[options]", cmd_random},
     {"show", "Prints the verdict table of a stored run; without RUN, lists the runs.", "[RUN] [options]", cmd_show},
     {0},

@@ -39,7 +39,9 @@ struct run_verdict {
 
 struct run_counts {
     int cases, starts;
-    double own_s;             // the harness's own time: preparing, loading truths, judging, recording
+    int judged;               // cases that were judged from evidence
+    double own_s;             // the harness's own time on those: preparing, reading, recording
+    double checks_s;          // the time of their checks
 };
 
 // Takes the verdict; false (with the error set) ends the run.

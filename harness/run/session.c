@@ -152,9 +152,10 @@ bool session_run(struct session *s, const char *name, const struct implementatio
 void session_summary(const struct session *s, FILE *out)
 {
     const struct run_counts *c = &s->counts;
-    fprintf(out, "run %lld: %d cases in %.1f s; worker starts: %d; truths: %d computed, %d from the cache; the harness's own cost: %.2f ms per case\n",
+    fprintf(out, "run %lld: %d cases in %.1f s; worker starts: %d; truths: %d computed, %d from the cache; "
+                 "per judged case: %.2f ms of the harness, %.2f ms of the checks\n",
             (long long)s->run, c->cases, launch_now() - s->began_s, c->starts, s->cache.made, s->cache.found,
-            c->cases > 0 ? 1e3 * c->own_s / c->cases : 0.0);
+            c->judged > 0 ? 1e3 * c->own_s / c->judged : 0.0, c->judged > 0 ? 1e3 * c->checks_s / c->judged : 0.0);
 }
 
 bool session_close(struct session *s, int status, FILE *out, struct error *error)

@@ -141,7 +141,10 @@ static int collect_results(struct service *s, int position, struct answer *answe
         struct family_member *members = calloc((size_t)e->plan->count, sizeof *members);
         struct judge_context j = {folder, c, truth, answers, e->implementation->name, family_of(e, c, members), members,
                                   e->settings->budget, figures};
+        double began_s = launch_now();
         count = judge_case(&j, results, ENGINE_RESULTS - 1, e->state[index].digest);
+        e->counts->checks_s += launch_now() - began_s;
+        e->counts->own_s -= launch_now() - began_s;
         free(members);
         if (!judge_truth_digest(c, truth, e->state[index].truth_digest))
             e->state[index].truth_digest[0] = 0;
@@ -177,6 +180,7 @@ void verdict_judge(struct service *s, int position, const struct finding *extra)
     v.figures = figures;
     hand_over(e, &v);
     e->counts->own_s += launch_now() - began_s;
+    e->counts->judged++;
     json_decref(figures);
     free(tail);
     free(answers);

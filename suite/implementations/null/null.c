@@ -32,11 +32,14 @@ static void say_hello(struct null_case *n)
 {
     say(n, "hello", json_pack("{ss si si ss ss s{ss ss}}", "case", n->c.id, "rank", n->job->rank, "world_size", n->job->world_size,
                               "implementation", "null", "version", FSDPMARK_VERSION, "configured", "strategy", "none", "trains", "nothing"));
-    json_t *parts = json_object();
-    for (int i = 0; i < n->c.parameter_count; i++)
-        if (n->c.parameters[i].tied_to < 0)
-            json_object_set_new(parts, n->c.parameters[i].name, json_pack("[[ii]]", 0, (int)n->c.parameters[i].count));
-    say(n, "shards", json_pack("{ss so si}", "of", "parameter", "parts", parts, "padding", 0));
+    static const char *const kinds[] = {"parameter", "gradient", "optimizer"};
+    for (int k = 0; k < 3; k++) {
+        json_t *parts = json_object();
+        for (int i = 0; i < n->c.parameter_count; i++)
+            if (n->c.parameters[i].tied_to < 0)
+                json_object_set_new(parts, n->c.parameters[i].name, json_pack("[[iI]]", 0, (json_int_t)n->c.parameters[i].count));
+        say(n, "shards", json_pack("{ss so si}", "of", kinds[k], "parts", parts, "padding", 0));
+    }
 }
 
 // The initial parameter, or zeros, in the dtype in which the case holds it.

@@ -1,0 +1,449 @@
+// Workers that misbehave, each in its own way: the verdict and the message, and that the rest of the run goes on.
+//
+// The program under test is build/fsdpmark itself; the worker is this test program (oracle.h), started by a manifest that
+// the test writes.
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "harness/launch/launch.h"
+#include "harness/run/scratch.h"
+#include "harness/run/tests/oracle.h"
+#include "harness/store/store.h"
+
+static const double RUN_LIMIT_S = 90;
+static char folder[] = "/tmp/fsdpmark.test.XXXXXX", self[4096], program[4096];
+
+// ---- the place ----
+
+static void write_file(const char *name, const char *format, ...)
+{
+    char path[256];
+    va_list list;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    va_start(list, format);
+    vfprintf(file, format, list);
+    va_end(list);
+    fclose(file);
+}
+
+static void write_manifest(const char *command, const char *mode, const char *at, const char *on)
+{
+    write_file("implementation.yaml", "title: oracle\nname: oracle\ncommand: [%s]\nlaunchers: [local, mpirun]\n"
+               "options: {misbehave: \"%s\", at: \"%s\", on: \"%s\"}\n", command, mode, at, on);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    const char *build = getenv("FSDPMARK_BUILD") != NULL ? getenv("FSDPMARK_BUILD") : "build";
+    char path[4096];
+    snprintf(path, sizeof path, "%s/fsdpmark", build);
+    if (realpath(path, program) == NULL || mkdtemp(folder) == NULL)
+        return -1;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = 0;
+    snprintf(path, sizeof path, "%s/cache", folder);
+    setenv("FSDPMARK_CACHE", path, 1);
+    write_file("cases.yaml", "defaults: {layer: exact}\ncases:\n  - name: t\n    title: three small ones\n"
+               "    model: {kind: mlp, sizes: [4, 3]}\n    data: {recipe: exact, density: 0.7}\n    global_rows: 4\n    matrix:\n"
+               "      ranks: [2]\n      strategy: [none]\n"
+               "      variant: [{name: a, seed: 1}, {name: b, seed: 2}, {name: c, seed: 3}]\n");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(folder);
+    return 0;
+}
+
+// ---- running the program ----
+
+// Starts `fsdpmark` with words after the usual ones; output goes to the file `output`.
+static pid_t start_program(const char *const *words)
+{
+    char store[256], output[256];
+    snprintf(store, sizeof store, "%s/results.db", folder);
+    snprintf(output, sizeof output, "%s/output", folder);
+    const char *argv[32] = {program};
+    int n = 1;
+    for (int i = 0; words[i] != NULL; i++)
+        argv[n++] = words[i];
+    argv[n++] = "--store";
+    argv[n++] = store;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (freopen(output, "w", stdout) == NULL || freopen(output, "a", stderr) == NULL)
+            _exit(99);
+        execv(program, (char **)argv);
+        _exit(99);
+    }
+    return pid;
+}
+
+static int await_program(pid_t pid)
+{
+    int status;
+    for (double until = launch_now() + RUN_LIMIT_S; launch_now() < until; usleep(5000))
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    fail_msg("fsdpmark did not end within %g s", RUN_LIMIT_S);
+    return -1;
+}
+
+static char *slurp(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    char *text = calloc(1, 1 << 18);
+    if (file != NULL) {
+        size_t n = fread(text, 1, (1 << 18) - 1, file);
+        text[n] = 0;
+        fclose(file);
+    }
+    return text;
+}
+
+// Runs `check` on the test's cases; returns its exit status, *results the results array (new reference).
+static int check(const char *launcher, json_t **results)
+{
+    char manifest[256], cases[256], json[256];
+    snprintf(manifest, sizeof manifest, "%s/implementation.yaml", folder);
+    snprintf(cases, sizeof cases, "%s/cases.yaml", folder);
+    snprintf(json, sizeof json, "%s/out.json", folder);
+    unlink(json);
+    const char *const words[] = {"check", "-i", manifest, "--case", cases, "--json", json, "--deadline", "2.5", "--launcher", launcher, NULL};
+    int status = await_program(start_program(words));
+    json_t *root = json_load_file(json, 0, NULL);
+    *results = json_incref(json_object_get(root, "results"));
+    json_decref(root);
+    if (*results == NULL) {
+        char *output = slurp("output");
+        print_error("%s\n", output);
+        free(output);
+    }
+    return status;
+}
+
+// ---- judging the verdicts ----
+
+static const char *text_of(json_t *result, const char *key)
+{
+    const char *text = json_string_value(json_object_get(result, key));
+    return text != NULL ? text : "";
+}
+
+// A result of the case with that verdict whose message holds the text.
+static bool has(json_t *results, const char *id, const char *check_name, const char *verdict, const char *message)
+{
+    size_t i;
+    json_t *r;
+    json_array_foreach(results, i, r)
+        if (strcmp(text_of(r, "case"), id) == 0 && strcmp(text_of(r, "verdict"), verdict) == 0 &&
+            (check_name == NULL || strcmp(text_of(r, "check"), check_name) == 0) && strstr(text_of(r, "message"), message) != NULL)
+            return true;
+    return false;
+}
+
+static bool spoiled(json_t *results, const char *id)
+{
+    size_t i, seen = 0;
+    json_t *r;
+    json_array_foreach(results, i, r)
+        if (strcmp(text_of(r, "case"), id) == 0) {
+            seen++;
+            if (strcmp(text_of(r, "verdict"), "FAIL") == 0 || strcmp(text_of(r, "verdict"), "BROKEN") == 0)
+                return true;
+        }
+    return seen == 0;
+}
+
+static void expect(json_t *results, const char *id, const char *check_name, const char *verdict, const char *message)
+{
+    if (has(results, id, check_name, verdict, message))
+        return;
+    size_t i;
+    json_t *r;
+    json_array_foreach(results, i, r)
+        print_error("  %s %s %s: %s\n", text_of(r, "case"), text_of(r, "check"), text_of(r, "verdict"), text_of(r, "message"));
+    fail_msg("%s: expected %s with '%s'", id, verdict, message);
+}
+
+static void expect_fine(json_t *results, const char *id)
+{
+    expect(results, id, NULL, "PASS", "");
+    if (spoiled(results, id))
+        fail_msg("%s: expected no FAIL and no BROKEN", id);
+}
+
+// ---- one fault at a time ----
+
+static const struct scenario {
+    const char *mode, *on, *launcher;
+    const char *verdict, *check, *message;
+    int status;
+} scenarios[] = {
+    {"crash", "1", "local", "FAIL", "answer", "crash: rank 1 ended with signal 11 (Segmentation fault) before the case was done; last event of rank 0: {", 1},
+    {"crash", "1", "mpirun", "FAIL", "answer", "crash: rank 1 ended with signal 11", 1},
+    {"exit", "0", "local", "FAIL", "answer", "early end: rank 0 ended with exit status 3 before the case was done", 1},
+    {"exit", "0", "mpirun", "FAIL", "answer", "early end: rank 0 ended with exit status 3 before the case was done", 1},
+    {"leave", "1", "local", "FAIL", "answer", "early end: rank 1 ended with exit status 0 before the case was done", 1},
+    {"hang", "1", "local", "FAIL", "answer", "hang: no end within the deadline of 2.5 s without an event; last event of rank 0: {\"event\": \"done\"}; last event of rank 1: {", 1},
+    {"hang", "all", "mpirun", "FAIL", "answer", "hang: no end within the deadline of 2.5 s", 1},
+    {"garbage", "1", "local", "FAIL", "answer", "t.none.n2.b/out/rank1.jsonl:5: ", 1},
+    {"more", "0", "local", "FAIL", "answer", "t.none.n2.b/out/rank0.jsonl:", 1},
+    {"other-case", "0", "local", "FAIL", "answer", "t.none.n2.b/out/rank0.jsonl:1: ", 1},
+    {"error", "1", "local", "FAIL", "answer", "rank 1 reported an error: the shards do not fit", 1},
+    {"shape", "0", "local", "FAIL", "answer", "has shape (", 1},
+    {"missing", "0", "local", "FAIL", "answer", "is missing", 1},
+    {"nan", "0", "local", "FAIL", "answer", "is not finite", 1},
+    {"no-file", "0", "local", "FAIL", "answer", "cannot be read", 1},
+    {"wrong", "0", "local", "FAIL", NULL, "", 1},
+    {"unsupported", "1", "local", "FAIL", "answer", "unsupported on 1 of 2 ranks", 1},
+    {"unsupported", "all", "local", "SKIP", "answer", "unsupported: not on a Monday", 0},
+    {"silent", "all", "local", "FAIL", "answer", "rank ", 1},
+    {"nothing", "1", "local", "FAIL", "answer", "hang", 1},
+};
+
+static void misbehaviour(void **state)
+{
+    const struct scenario *s = *state;
+    char command[4200];
+    json_t *results;
+    snprintf(command, sizeof command, "\"%s\"", self);
+    write_manifest(command, s->mode, "t.none.n2.b", s->on);
+    int status = check(s->launcher, &results);
+    expect(results, "t.none.n2.b", s->check, s->verdict, s->message);
+    expect_fine(results, "t.none.n2.a");
+    expect_fine(results, "t.none.n2.c");
+    assert_int_equal(status, s->status);
+    json_decref(results);
+}
+
+static void correct(void **state)
+{
+    (void)state;
+    char command[4200];
+    json_t *results;
+    snprintf(command, sizeof command, "\"%s\"", self);
+    write_manifest(command, "none", "*", "all");
+    assert_int_equal(check("local", &results), 0);
+    expect_fine(results, "t.none.n2.a");
+    expect_fine(results, "t.none.n2.b");
+    expect_fine(results, "t.none.n2.c");
+    json_decref(results);
+}
+
+static void bad_end(void **state)
+{
+    (void)state;
+    char command[4200];
+    json_t *results;
+    snprintf(command, sizeof command, "\"%s\"", self);
+    write_manifest(command, "bad-end", "t.none.n2.c", "1");
+    assert_int_equal(check("local", &results), 1);
+    expect(results, "t.none.n2.c", "answer", "FAIL", "rank 1 ended with exit status 7 after its last case was done, expected exit status 0");
+    expect_fine(results, "t.none.n2.b");
+    json_decref(results);
+}
+
+static void gate_fails(void **state)
+{
+    (void)state;
+    char command[4200];
+    json_t *results;
+    snprintf(command, sizeof command, "\"%s\"", self);
+    write_manifest(command, "wrong", "gate.*b", "0");
+    assert_int_equal(check("local", &results), 1);
+    expect(results, "t.none.n2.b", "answer", "SKIP", "not judged: unsharded arithmetic differs at N=1 (case gate.t.b)");
+    expect(results, "gate.t.b", NULL, "FAIL", "[unsharded, N = 1: the adapter's or the framework's arithmetic, not a sharding fault]");
+    expect_fine(results, "t.none.n2.a");
+    json_decref(results);
+}
+
+static void no_worker(void **state)
+{
+    (void)state;
+    json_t *results;
+    write_manifest("/nonexistent/worker", "none", "*", "all");
+    assert_int_equal(check("local", &results), 1);
+    expect(results, "gate.t.a", "answer", "FAIL", "did not start: rank 0 ended with cannot be executed: No such file or directory");
+    expect(results, "t.none.n2.a", "answer", "SKIP", "not judged");
+    json_decref(results);
+}
+
+static void start_hangs(void **state)
+{
+    (void)state;
+    json_t *results;
+    double began = launch_now();
+    write_manifest("sleep, \"600\"", "none", "*", "all");
+    assert_int_equal(check("local", &results), 1);
+    expect(results, "gate.t.c", "answer", "FAIL", "did not start: no event of any rank within the deadline of 7.5 s");
+    // One deadline for all of the group, not one for each case.
+    assert_true(launch_now() - began < 20);
+    json_decref(results);
+}
+
+// ---- interrupts ----
+
+static int workers_alive(void)
+{
+    int count = 0;
+    DIR *proc = opendir("/proc");
+    for (struct dirent *e; (e = readdir(proc)) != NULL;) {
+        char path[300], text[4096] = "";
+        snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
+        FILE *file = atoi(e->d_name) > 0 && atoi(e->d_name) != getpid() ? fopen(path, "re") : NULL;
+        size_t n = file == NULL ? 0 : fread(text, 1, sizeof text - 1, file);
+        if (file != NULL)
+            fclose(file);
+        static const char name[] = "ORACLE_MARK=";
+        for (size_t i = 0; i + sizeof name < n; i += strlen(text + i) + 1)
+            count += strncmp(text + i, name, sizeof name - 1) == 0 && strcmp(text + i + sizeof name - 1, folder) == 0;
+    }
+    closedir(proc);
+    return count;
+}
+
+static void write_marked(const char *mode)
+{
+    write_file("implementation.yaml", "title: oracle\nname: oracle\ncommand: [\"%s\"]\nlaunchers: [local, mpirun]\n"
+               "environment: {ORACLE_MARK: \"%s\"}\noptions: {misbehave: \"%s\", at: \"t.none.n2.b\", on: \"1\"}\n", self, folder, mode);
+}
+
+// Starts a run that hangs in its second sharded case, sends it a signal there; returns its exit status.
+static int interrupt(int number, const char *launcher)
+{
+    char manifest[256], cases[256];
+    snprintf(manifest, sizeof manifest, "%s/implementation.yaml", folder);
+    snprintf(cases, sizeof cases, "%s/cases.yaml", folder);
+    write_marked("hang");
+    const char *const words[] = {"check", "-i", manifest, "--case", cases, "--launcher", launcher, NULL};
+    pid_t pid = start_program(words);
+    double until = launch_now() + 60;
+    // Two ranks under their parents: the sharded cases run; the first takes a moment.
+    while (workers_alive() < 2 && launch_now() < until)
+        usleep(5000);
+    usleep(1500000);
+    assert_true(workers_alive() >= 2);
+    kill(pid, number);
+    int status = await_program(pid);
+    for (until = launch_now() + 5; workers_alive() > 0 && launch_now() < until;)
+        usleep(5000);
+    assert_int_equal(workers_alive(), 0);
+    return status;
+}
+
+static int64_t newest_run(int *cases)
+{
+    char path[256];
+    struct store *s;
+    struct stored_run run;
+    struct error error = {0};
+    snprintf(path, sizeof path, "%s/results.db", folder);
+    assert_true(store_open(path, true, &s, &error));
+    assert_true(store_load_run(s, 0, &run, &error));
+    int64_t id = run.id;
+    *cases = run.case_count;
+    stored_run_free(&run);
+    store_close(s);
+    return id;
+}
+
+static void resume(int64_t run, int cases_before)
+{
+    char word[32], json[256];
+    int cases;
+    snprintf(word, sizeof word, "%lld", (long long)run);
+    snprintf(json, sizeof json, "%s/out.json", folder);
+    write_marked("none");
+    const char *const words[] = {"check", "--resume", word, "--json", json, NULL};
+    assert_int_equal(await_program(start_program(words)), 0);
+    assert_int_equal(newest_run(&cases), run);
+    assert_int_equal(cases, 6);
+    assert_true(cases_before < cases);
+    json_t *root = json_load_file(json, 0, NULL), *results = json_object_get(root, "results");
+    expect_fine(results, "t.none.n2.a");
+    expect_fine(results, "t.none.n2.b");
+    expect_fine(results, "t.none.n2.c");
+    json_decref(root);
+}
+
+static void check_interrupt(int number, const char *launcher, int expected_status)
+{
+    int cases;
+    assert_int_equal(interrupt(number, launcher), expected_status);
+    int64_t run = newest_run(&cases);
+    // The gates and the first sharded case were kept.
+    assert_int_equal(cases, 4);
+    resume(run, cases);
+}
+
+static void killed(void **state) { (void)state; check_interrupt(SIGKILL, "local", 128 + SIGKILL); }
+static void killed_mpirun(void **state) { (void)state; check_interrupt(SIGKILL, "mpirun", 128 + SIGKILL); }
+static void ctrl_c(void **state) { (void)state; check_interrupt(SIGINT, "local", 128 + SIGINT); }
+static void terminated(void **state) { (void)state; check_interrupt(SIGTERM, "mpirun", 128 + SIGTERM); }
+
+// Folders of killed runs are removed by the next run.
+static void stale_folders(void **state)
+{
+    (void)state;
+    char stale[128], own[4096];
+    struct error error = {0};
+    snprintf(stale, sizeof stale, "%s/fsdpmark.999999999.1", folder);
+    setenv("TMPDIR", folder, 1);
+    assert_true(scratch_folder(stale, &error));
+    char *made = scratch_make(false, &error);
+    assert_non_null(made);
+    assert_int_equal(access(stale, F_OK), -1);
+    snprintf(own, sizeof own, "%s", made);
+    free(made);
+    // One's own is not stale.
+    char *kept = scratch_make(true, &error);
+    assert_non_null(kept);
+    assert_int_equal(access(own, F_OK), 0);
+    scratch_remove(own);
+    scratch_remove(kept);
+    free(kept);
+    unsetenv("TMPDIR");
+}
+
+int main(void)
+{
+    if (getenv("FSDPMARK_JOB") != NULL)
+        return oracle_main();
+    enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+    static char names[SCENARIOS][64];
+    const struct CMUnitTest others[] = {
+        cmocka_unit_test(bad_end), cmocka_unit_test(gate_fails), cmocka_unit_test(no_worker), cmocka_unit_test(start_hangs),
+        cmocka_unit_test(killed), cmocka_unit_test(killed_mpirun), cmocka_unit_test(ctrl_c), cmocka_unit_test(terminated),
+        cmocka_unit_test(stale_folders),
+    };
+    enum { OTHERS = sizeof others / sizeof *others };
+    struct CMUnitTest tests[1 + SCENARIOS + OTHERS] = {cmocka_unit_test(correct)};
+    for (int i = 0; i < SCENARIOS; i++) {
+        snprintf(names[i], sizeof names[i], "%s on %s, %s", scenarios[i].mode, scenarios[i].on, scenarios[i].launcher);
+        tests[1 + i] = (struct CMUnitTest){.name = names[i], .test_func = misbehaviour, .initial_state = (void *)&scenarios[i]};
+    }
+    memcpy(tests + 1 + SCENARIOS, others, sizeof others);
+    alarm(580);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
