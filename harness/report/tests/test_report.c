@@ -423,7 +423,7 @@ static void twenty_thousand_results_are_reported_in_seconds(void **state) {
     snprintf(folder, sizeof folder, "%.*s/report", (int)(strrchr(f.path, '/') - f.path), f.path);
     assert_true(report_write(&f.run, folder, &error));
     print_message("20000 results in every format in %.2f s\n", seconds() - began);
-    assert_true(seconds() - began < 30);
+    assert_true(seconds() - began < 60); // far above what it takes, sanitizers on a busy machine included
     close_fixture(&f);
 }
 

@@ -361,7 +361,7 @@ static void twenty_thousand_results_take_seconds(void **state) {
     stored_run_free(&r);
     double took = seconds() - began;
     print_message("10000 cases of 2 results written and read in %.2f s\n", took);
-    assert_true(took < 20);
+    assert_true(took < 60); // far above what it takes, sanitizers on a busy machine included
     store_close(s);
     sample_remove(path);
 }
