@@ -12,28 +12,36 @@
 
 enum { MOST_SUMS = 1 << 22 };
 
+// By the bits of a double (1 sign, 11 exponent, 52 fraction): the search asks this of every term.
 double certificate_low_bit(double x)
 {
-    int exponent;
+    uint64_t bits, low;
+    double value;
+    memcpy(&bits, &x, sizeof bits);
+    const uint64_t exponent = bits >> 52 & 0x7ff, fraction = bits & 0xfffffffffffffu;
     if (x == 0)
         return INFINITY;
-    if (!isfinite(x))
+    if (exponent == 0x7ff)
         return 0;
-    int64_t digits = (int64_t)ldexp(frexp(fabs(x), &exponent), DBL_MANT_DIG);
-    return ldexp(1, exponent - DBL_MANT_DIG + __builtin_ctzll((unsigned long long)digits));
+    const int zeros = __builtin_ctzll(fraction | (uint64_t)1 << 52);
+    if (exponent + (uint64_t)zeros <= 52)
+        return ldexp(1, (int)(exponent == 0 ? 1 : exponent) - 1075 + zeros); // it is subnormal
+    low = (exponent + (uint64_t)zeros - 52) << 52;
+    memcpy(&value, &low, sizeof value);
+    return value;
 }
 
 // ---- one reduction ----
 
-struct range { int bits; double smallest, largest; };
+struct range { int bits; double scale, smallest, largest; }; // scale = 2^bits
 
 static struct range range_of(enum dtype type)
 {
     switch (type) {
-    case DTYPE_F64: return (struct range){53, DBL_TRUE_MIN, DBL_MAX};
-    case DTYPE_BF16: return (struct range){8, 0x1p-133, 0x1.fep127};
-    case DTYPE_F16: return (struct range){11, 0x1p-24, 65504};
-    default: return (struct range){24, FLT_TRUE_MIN, FLT_MAX};
+    case DTYPE_F64: return (struct range){53, 0x1p53, DBL_TRUE_MIN, DBL_MAX};
+    case DTYPE_BF16: return (struct range){8, 0x1p8, 0x1p-133, 0x1.fep127};
+    case DTYPE_F16: return (struct range){11, 0x1p11, 0x1p-24, 65504};
+    default: return (struct range){24, 0x1p24, FLT_TRUE_MIN, FLT_MAX};
     }
 }
 
@@ -45,7 +53,7 @@ bool certificate_note(struct certificate *k, enum dtype type, double sum, double
         return true;
     if (!(sum <= low * k->ratio))
         k->ratio = sum / low;
-    if (sum <= ldexp(low, r.bits) && sum <= r.largest && low >= r.smallest)
+    if (sum <= low * r.scale && sum <= r.largest && low >= r.smallest)
         return true;
     bool *exact = update ? &k->exact_updates : &k->exact_gradients;
     if (k->exact_gradients && k->exact_updates)
@@ -105,6 +113,11 @@ void certificate_zero(struct certificate *k)
         }
 }
 
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 void certificate_term(const struct certificate_terms *t, int parameter, int64_t element, double factor, double other)
 {
     struct certificate_sums *s = &t->sums[parameter];
@@ -112,8 +125,8 @@ void certificate_term(const struct certificate_terms *t, int parameter, int64_t 
     if (term == 0 || !t->wanted[parameter])
         return;
     s->total[element] += fabs(term);
-    s->low[element] = fmin(s->low[element], certificate_low_bit(factor) * certificate_low_bit(other));
-    s->low_mean[element] = fmin(s->low_mean[element], certificate_low_bit(term / t->k->ranks));
+    s->low[element] = smaller(s->low[element], certificate_low_bit(factor) * certificate_low_bit(other));
+    s->low_mean[element] = smaller(s->low_mean[element], certificate_low_bit(term / t->k->ranks));
     s->value[element] += term;
     t->k->micro[parameter][element] += term;
 }
@@ -173,8 +186,8 @@ static double element_gradient(struct certificate *k, int p, int64_t e)
         const struct certificate_sums *s = &k->sums[r * c->parameter_count + p];
         certificate_note(k, c->precision.compute, s->total[e] * scale, s->low[e] * scale, false, "a rank's gradient", name);
         total += s->total[e];
-        low = fmin(low, s->low[e]);
-        low_mean = fmin(low_mean, s->low_mean[e]);
+        low = smaller(low, s->low[e]);
+        low_mean = smaller(low_mean, s->low_mean[e]);
         value += s->value[e];
     }
     certificate_note(k, c->precision.reduce, total * scale, low * scale, false, "the sum over ranks", name);

@@ -74,7 +74,8 @@ static void add_product(struct reduction *r, double a, double b)
         return;
     r->value += a * b;
     r->total += fabs(a * b);
-    r->low = fmin(r->low, certificate_low_bit(a) * certificate_low_bit(b));
+    double low = certificate_low_bit(a) * certificate_low_bit(b);
+    r->low = low < r->low ? low : r->low;
 }
 
 static void forward_call(struct certificate_terms *t, const struct mlp_row *r, int call)

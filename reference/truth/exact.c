@@ -7,8 +7,7 @@
 // The data may not depend on N, because runs on other rank counts must reach the same parameters. So a draw counts only
 // if the certificate holds, and every rank and microbatch contributes to every parameter, at all N of a list; the first
 // list with a success is taken. Step by step: weights are drawn, the program is run, and at the first use of a
-// step's data up to TRIES draws of them are tried against the certificate; the draw with the largest smallest share of
-// non-zero gradient stays, and of ATTEMPTS initial weights the one with the largest share over the program.
+// step's data up to TRIES draws of them are tried against the certificate; the best one stays (score), and of ATTEMPTS initial weights the one with the largest share over the program.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #include "reference/truth/certificate.h"
 #include "reference/truth/recipe.h"
 
-enum { ATTEMPTS = 24, TRIES = 120, ENOUGH_DRAWS = 6, ENOUGH_RUNS = 4, HOPELESS = 6, MOST_RANKS = 8 };
+enum { ATTEMPTS = 24, TRIES = 120, ENOUGH_DRAWS = 5, ENOUGH_RUNS = 2, HOPELESS = 6, MOST_RANKS = 8 };
 
 static const int rank_lists[][MOST_RANKS + 1] = {
     {1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 5, 6, 8}, {1, 2, 3, 4, 8}, {1, 2, 3, 4}, {1, 2, 4, 8}, {1, 2, 4}, {1, 2}, {1}};
@@ -63,7 +62,7 @@ static void draw_inputs(struct search *s, int step)
 }
 
 // Targets of the step: predictions at the run's present parameters, plus residuals.
-static bool set_targets(struct search *s, struct serial *run, int step, struct error *error)
+static bool set_targets(struct search *s, struct serial *run, int step, double density, struct error *error)
 {
     const struct fsdp_case *c = s->c;
     const int64_t columns = c->model.sizes[c->model.size_count - 1];
@@ -80,7 +79,7 @@ static bool set_targets(struct search *s, struct serial *run, int step, struct e
             model_pass_forward(&run->pass, &batch, &arrays, &loss);
             const double *y = model_pass_prediction(&run->pass);
             for (int64_t i = 0; i < (end - first) * columns; i++)
-                target[(m * c->global_rows + first) * columns + i] = (float)(y[i] + (double)draw(&s->random, 0.75, s->wide ? 7 : 1));
+                target[(m * c->global_rows + first) * columns + i] = (float)(y[i] + (double)draw(&s->random, density, s->wide ? 7 : 1));
         }
     return true;
 }
@@ -111,33 +110,32 @@ static bool certified(struct search *s, const struct certificate *k)
     return !k->vacuous || refuse(s, k->vacuous_why);
 }
 
-// The share of non-zero gradient that this draw gives, or -1 where it is no good. Works on a run of its own.
+// How good a draw is, -INFINITY for one that is refused: the share of non-zero gradient, and bits left for later steps
+// (0.02 a bit: a tenth of the share for 5 bits). Works on a run of its own.
 static double score(struct search *s, struct serial *run, int step, struct error *error)
 {
-    double share = -1, loss;
+    double quality = -INFINITY, loss;
     bool good = true;
     for (int p = 0; p < s->c->parameter_count; p++)
         memset(run->g[p], 0, (size_t)s->c->parameters[p].count * sizeof **run->g);
     for (int m = 0; good && m < s->c->data.micros; m++)
         good = serial_micro(run, step, m, true, &loss, error);
-    for (int i = 0; good && s->ranks[i] != 0; i++) {
+    for (int i = s->count - 1; good && i >= 0; i--) { // many ranks first: they refuse most
         struct certificate k;
-        if (s->ranks[i] > s->c->global_rows)
-            continue;
         good = certificate_open(&k, s->c, s->ranks[i], error);
         for (int m = 0; good && m < s->c->data.micros; m++)
             good = certificate_micro(&k, run, step, m, error) && certified(s, &k);
         if (good) {
             certificate_gradients(&k, run, run->g);
             certificate_update(&k, run);
-            share = k.smallest_share;
+            quality = fmin(k.smallest_share, 0.4) - 0.02 * log2(k.ratio);
             good = certified(s, &k);
         }
         certificate_close(&k);
     }
     if (good && s->wide && !is_wide(s, run))
         good = refuse(s, "no element of some gradient needs more than 8 bits");
-    return good ? share : -1;
+    return good ? quality : -INFINITY;
 }
 
 // A run beside the given one: its parameters and frozen flags, gradients of its own.
@@ -167,29 +165,30 @@ static void keep_step(struct search *s, int step, float **kept, bool restore)
 // False without an error where no draw is good.
 static bool make_step(struct search *s, struct serial *run, int step, struct error *error)
 {
+    static const double densities[] = {0.75, 0.5, 0.3}; // of residuals: fewer keep weights small, more reach every rank
     struct serial trial;
     float *kept[2] = {NULL, NULL};
-    double best = -1;
+    double best = -INFINITY;
     bool ok = trial_open(s, run, &trial, error);
     for (int try = 0, good = 0; ok && try < TRIES && good < ENOUGH_DRAWS; try++) {
         draw_inputs(s, step);
-        ok = set_targets(s, &trial, step, error);
+        ok = set_targets(s, &trial, step, densities[try % 3], error);
         struct error alike = {""};
         bool distinct = ok && (distinct_step(s->c, s->data, step, &alike) || refuse(s, alike.text));
-        double share = distinct ? score(s, &trial, step, error) : -1;
-        good += share > 0;
-        if (share > best && share > 0) {
-            best = share;
+        double quality = distinct ? score(s, &trial, step, error) : -INFINITY;
+        good += isfinite(quality);
+        if (quality > best) {
+            best = quality;
             keep_step(s, step, kept, false);
         }
     }
-    if (best > 0)
+    if (isfinite(best))
         keep_step(s, step, kept, true);
     free(kept[0]);
     free(kept[1]);
     serial_close(&trial);
     s->made[step] = true;
-    return ok && best > 0;
+    return ok && isfinite(best);
 }
 
 // ---- a run ----
