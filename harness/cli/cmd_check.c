@@ -33,11 +33,19 @@ static void set_text(json_t *object, const char *name, const char *text)
         json_object_set_new(object, name, json_string(text));
 }
 
-// A path that still means the same from another working directory; names of the suite stay names.
-static char *absolute(const char *word)
+// A path that still means the same from another working directory, for --resume. What does not exist is left to complain of.
+static char *absolute(const char *path)
 {
-    char *real = strchr(word, '/') != NULL || access(word, F_OK) == 0 ? realpath(word, NULL) : NULL;
-    return real != NULL ? real : memory_text(word);
+    char *real = realpath(path, NULL);
+    return real != NULL ? real : memory_text(path);
+}
+
+// A name of the suite stays one, whatever folders lie around.
+static char *absolute_unless_name(const char *word)
+{
+    size_t size = strlen(word);
+    bool is_path = strchr(word, '/') != NULL || (size > 5 && strcmp(word + size - 5, ".yaml") == 0);
+    return is_path ? absolute(word) : memory_text(word);
 }
 
 static json_t *arguments_write(const struct request *r)
@@ -305,7 +313,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         r.profile = "smoke";
     char *names[32] = {0}, *case_file = NULL;
     for (int i = 0; i < r.implementations.count; i++)
-        r.implementations.items[i] = names[i] = absolute(r.implementations.items[i]);
+        r.implementations.items[i] = names[i] = absolute_unless_name(r.implementations.items[i]);
     if (r.case_file != NULL)
         r.case_file = case_file = absolute(r.case_file);
     char *store = cli_store(cli, r.store), *suite = store != NULL ? cli_suite(cli, r.suite) : NULL;

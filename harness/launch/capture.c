@@ -37,7 +37,10 @@ static bool await(struct launch *l, double deadline_s, const char *name, struct 
 bool launch_capture(const char *const *command, const char *const *environment, const char *folder, double deadline_s,
                     char *output, size_t size, int *status, struct error *error)
 {
-    char work[] = "/tmp/fsdpmark.capture.XXXXXX";
+    char work[4000];
+    const char *temporary = getenv("TMPDIR");
+    // The pid lets a later run know the folder of a killed one (harness/run/scratch.c).
+    snprintf(work, sizeof work, "%s/fsdpmark.capture.%ld.XXXXXX", temporary != NULL ? temporary : "/tmp", (long)getpid());
     const char *const *lists[] = {environment};
     if (mkdtemp(work) == NULL)
         return error_set(error, "%s: %s", work, strerror(errno));

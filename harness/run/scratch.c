@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char prefix[] = "fsdpmark.";
-
 static bool start_time(long pid, unsigned long long *ticks)
 {
     char path[64], text[1024];
@@ -56,11 +54,11 @@ static void remove_stale(void)
         unsigned long long recorded, current;
         char rest, path[4096];
         struct stat info;
-        if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 ||
-            sscanf(entry->d_name + sizeof prefix - 1, "%ld.%llu%c", &pid, &recorded, &rest) != 2)
+        bool is_run = sscanf(entry->d_name, "fsdpmark.%ld.%llu%c", &pid, &recorded, &rest) == 2;
+        if (!is_run && sscanf(entry->d_name, "fsdpmark.capture.%ld.%c", &pid, &rest) != 2)
             continue;
         snprintf(path, sizeof path, "%s/%s", temporary_folder(), entry->d_name);
-        bool alive = start_time(pid, &current) && current == recorded;
+        bool alive = start_time(pid, &current) && (!is_run || current == recorded);
         if (!alive && lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid())
             scratch_remove(path);
     }
@@ -74,7 +72,7 @@ char *scratch_make(bool keep, struct error *error)
     char *path;
     remove_stale();
     start_time(getpid(), &ticks);
-    if (asprintf(&path, "%s/%s%ld.%llu", temporary_folder(), keep ? "fsdpmark-kept." : prefix, (long)getpid(), ticks) < 0)
+    if (asprintf(&path, "%s/%s%ld.%llu", temporary_folder(), keep ? "fsdpmark-kept." : "fsdpmark.", (long)getpid(), ticks) < 0)
         return NULL;
     if (mkdir(path, 0700) != 0) {
         error_set(error, "%s: cannot be made: %s", path, strerror(errno));
