@@ -21,13 +21,13 @@ static double distance(const struct tensor *a, const struct tensor *b)
     return judge_fit(a, b, 0, a->count, &fit) ? fit.distance : NAN;
 }
 
-// The label with parameters before the one at `at`, across a step.
-static const struct observed *earlier(const struct evidence *e, int at)
+// The label with parameters before instruction `at`, or -1.
+static int earlier(const struct fsdp_case *c, int at)
 {
     for (int i = at - 1; i >= 0; i--)
-        if (e->c->program[i].verb == VERB_OBSERVE && e->c->program[i].what & OBSERVE_PARAM)
-            return evidence_find(e, e->c->program[i].label);
-    return NULL;
+        if (c->program[i].verb == VERB_OBSERVE && c->program[i].what & OBSERVE_PARAM)
+            return i;
+    return -1;
 }
 
 static int judge_label(const struct evidence *e, struct finding *f, const struct program_label *l, const struct observed *o, const struct tensors *now,
@@ -52,19 +52,31 @@ static int judge_label(const struct evidence *e, struct finding *f, const struct
     return judged;
 }
 
+// Against the nearest older parameters that lead to another gradient (a load may bring the same back).
+static int judge_history(const struct evidence *e, struct finding *f, const struct program_label *l, const struct observed *o, const struct tensors *now)
+{
+    int judged = 0;
+    for (int at = earlier(e->c, l->parameters_at); at >= 0 && judged == 0; at = earlier(e->c, at)) {
+        const struct observed *old = evidence_find(e, e->c->program[at].label);
+        struct tensors before = {0};
+        if (old && gradient_of(e, l, &old->full, SHARE_ALL, &before, NULL, NULL))
+            judged = judge_label(e, f, l, o, now, &before);
+        tensors_free(&before);
+    }
+    return judged;
+}
+
 static void judge(const struct evidence *e, struct finding *f)
 {
     int judged = 0;
     for (int at = program_next(e->c, VERB_OBSERVE, 0); at >= 0; at = program_next(e->c, VERB_OBSERVE, at + 1)) {
         struct program_label l = program_label_at(e->c, at);
-        const struct observed *o = evidence_find(e, l.label), *old = l.parameters_at >= 0 ? earlier(e, l.parameters_at) : NULL;
+        const struct observed *o = evidence_find(e, l.label);
         const struct tensors *parameters = gradient_parameters(e, &l);
-        struct tensors now = {0}, before = {0};
-        if (o && parameters && old && l.what & OBSERVE_GRAD && l.gradient_step >= 0 && gradient_of(e, &l, parameters, SHARE_ALL, &now, NULL, NULL) &&
-            gradient_of(e, &l, &old->full, SHARE_ALL, &before, NULL, NULL))
-            judged += judge_label(e, f, &l, o, &now, &before);
+        struct tensors now = {0};
+        if (o && parameters && l.what & OBSERVE_GRAD && l.gradient_step >= 0 && gradient_of(e, &l, parameters, SHARE_ALL, &now, NULL, NULL))
+            judged += judge_history(e, f, &l, o, &now);
         tensors_free(&now);
-        tensors_free(&before);
     }
     if (judged == 0)
         finding_broken(f, "no step changes the gradient by more than its noise: stale parameters would not show");

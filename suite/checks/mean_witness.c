@@ -12,7 +12,9 @@
 static bool applies(const struct evidence *e)
 {
     const struct fsdp_case *c = e->c;
-    return c->layer == LAYER_WITNESS && c->precision.reduce == DTYPE_F32 && c->precision.parameter == DTYPE_F32 &&
+    // in a narrower type the sum over a rank's own rows may round
+    bool sums = c->precision.compute == DTYPE_F32 || c->global_rows == c->world_size;
+    return sums && c->layer == LAYER_WITNESS && c->precision.reduce == DTYPE_F32 && c->precision.parameter == DTYPE_F32 &&
            c->precision.loss_scale == LOSS_SCALE_NONE;
 }
 
