@@ -1,7 +1,8 @@
 // A worker that knows the truth, and misbehaves on request.
 //
 // It finds the truth beside the file that init.safetensors links to, and answers with it: a correct program at strategy none. The
-// manifest's options tell how to misbehave (`misbehave`), in which case (`at`, a glob) and on which rank (`on`, or all).
+// manifest's options tell how to misbehave (`misbehave`), in which case (`at`, a glob) and on which rank (`on`, or all). A case's option `fault` is a way
+// to misbehave too, on all ranks.
 #ifndef HARNESS_RUN_TESTS_ORACLE_H
 #define HARNESS_RUN_TESTS_ORACLE_H
 
@@ -144,7 +145,8 @@ static void oracle_load(struct oracle *o)
     }
     const char *at = case_option(&o->c, "at"), *on = case_option(&o->c, "on"), *mode = case_option(&o->c, "misbehave");
     bool here = mode != NULL && fnmatch(at, o->c.id, 0) == 0 && (strcmp(on, "all") == 0 || atoi(on) == o->job->rank);
-    o->mode = here ? mode : "";
+    const char *fault = case_option(&o->c, "fault");
+    o->mode = fault != NULL ? fault : here ? mode : "";
     free(path);
     free(init);
     free(truth);
