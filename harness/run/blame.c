@@ -1,4 +1,5 @@
 // Says what went wrong in a start: which case it belongs to, which rank was first, what each rank said last.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,13 +157,17 @@ static void blame_failed(const struct service *s, int position, int rank, struct
     }
     snprintf(finding->ranks, sizeof finding->ranks, "%d", rank);
     rank_end_text(&s->launch.ends[rank], end, sizeof end);
+    const struct rank_end *e = &s->launch.ends[rank];
+    // A library that sees its collectives disagree ends the process: by an error, a status or abort(3). A lone rank has nobody
+    // to disagree with, and a wild pointer is not a sign of it.
+    bool fits_desynchronised = s->world_size > 1 && (e->signal == 0 || e->signal == SIGABRT);
+    const char *classes = fits_desynchronised ? "Z29" : "";
     if (what_rank_said(s, position, rank, text, sizeof text) == SAID_ERROR) {
-        finding_fail(finding, "", "rank %d reported an error: %s", rank, text);
+        finding_fail(finding, classes, "rank %d reported an error: %s", rank, text);
         return;
     }
     blame_last_events(&s->watch, events, sizeof events);
-    const struct rank_end *e = &s->launch.ends[rank];
-    finding_fail(finding, "", "%s: rank %d ended with %s before the case was done%s",
+    finding_fail(finding, classes, "%s: rank %d ended with %s before the case was done%s",
                  e->signal != 0 || e->status > 128 ? "crash" : "early end", rank, end, position == s->at ? events : "");
 }
 

@@ -1,0 +1,203 @@
+// The command line: exact complaints and exit statuses for bad input, help for everything, and each report format.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "harness/cli/tests/command.h"
+#include "harness/run/scratch.h"
+
+static const double LIMIT_S = 60;
+static char folder[] = "/tmp/fsdpmark.test.XXXXXX";
+static struct command_result result;
+
+static int set_up(void **state)
+{
+    (void)state;
+    char path[4200], program[4096];
+    char *suite = realpath("suite", NULL);
+    if (suite == NULL || !command_program(program) || mkdtemp(folder) == NULL)
+        return -1;
+    setenv("FSDPMARK_SUITE", suite, 1);
+    snprintf(path, sizeof path, "%s/cache", folder);
+    setenv("FSDPMARK_CACHE", path, 1);
+    snprintf(path, sizeof path, "%s/results.db", folder);
+    setenv("FSDPMARK_STORE", path, 1);
+    free(suite);
+    snprintf(path, sizeof path, "%s/cases.yaml", folder);
+    FILE *file = fopen(path, "we");
+    fputs("name: t\ntitle: small\nlayer: witness\nmodel: {kind: witness, units: [{name: u, parameters: [{name: w, shape: [4]}]}]}\n"
+          "data: {recipe: values, values: [1, 2]}\nmatrix: {ranks: [2], strategy: [none]}\n", file);
+    fclose(file);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(folder);
+    return 0;
+}
+
+static const struct { const char *words[8], *error; } bad[] = {
+    {{"chek"}, "fsdpmark: unknown command 'chek', nearest is check\n"},
+    {{"qqqqqqqq"}, "fsdpmark: unknown command 'qqqqqqqq', see fsdpmark --help\n"},
+    {{"--versio"}, "fsdpmark: unknown option '--versio', "},
+    {{"help", "reprot"}, "fsdpmark: unknown command 'reprot', nearest is report\n"},
+    {{"check", "--profil", "smoke"}, "fsdpmark check: unknown option '--profil', nearest is --profile\n"},
+    {{"check", "-x"}, "fsdpmark check: unknown option '-x', see fsdpmark help check\n"},
+    {{"check", "smoke"}, "fsdpmark check: found 'smoke', expected: fsdpmark check [options]\n"},
+    {{"check", "--seed"}, "fsdpmark check: --seed: found nothing, expected S\n"},
+    {{"check", "--seed", "many"}, "fsdpmark check: --seed: found 'many', expected a whole number of at least 0\n"},
+    {{"check", "--seed", "-1"}, "fsdpmark check: --seed: found '-1', expected a whole number of at least 0\n"},
+    {{"check", "--deadline", "0"}, "fsdpmark check: --deadline: found '0', expected a number above 0\n"},
+    {{"check", "--deadline=nan"}, "fsdpmark check: --deadline: found 'nan', expected a number above 0\n"},
+    {{"check", "--budget", "8x"}, "fsdpmark check: --budget: found '8x', expected a number above 0\n"},
+    {{"check", "--tap=yes"}, "fsdpmark check: --tap: found 'yes', expected no argument\n"},
+    {{"check", "--launcher", "slurm"}, "fsdpmark check: --launcher: found 'slurm', expected local or mpirun\n"},
+    {{"check", "-i", "refrence"}, "found no implementation 'refrence' in "},
+    {{"check", "-i", "./nothing.yaml"}, "fsdpmark check: ./nothing.yaml: No such file or directory, expected a readable file\n"},
+    {{"check", "-i", "null", "-i", "null", "-p", "tiny"}, "fsdpmark check: implementation null: found twice, expected each once\n"},
+    {{"check", "-i", "null", "-p", "smok"}, "smok"},
+    {{"check", "-i", "null", "-k", "no-such-case"}, "no-such-case"},
+    {{"check", "-i", "null", "--case", "nothing.yaml"}, "nothing.yaml"},
+    {{"check", "--suite", "/nonexistent"}, "fsdpmark check: /nonexistent: found no suite there, expected a folder that holds implementations/\n"},
+    {{"check", "--random", "5", "-p", "smoke"}, "fsdpmark check: --random: found with --profile, expected it alone\n"},
+    {{"check", "--resume", "7"}, "fsdpmark check: "},
+    {{"check", "-i", "null", "--store", "/nonexistent/x.db", "-p", "tiny"}, "/nonexistent/x.db"},
+    {{"list", "chekcs"}, "fsdpmark list: found 'chekcs', nearest is checks\n"},
+    {{"list", "checks", "faults"}, "fsdpmark list: found 'faults', expected: fsdpmark list [implementations|cases|checks|profiles|faults] [options]\n"},
+    {{"show", "one"}, "fsdpmark show: found run 'one', expected a number (fsdpmark show lists them)\n"},
+    {{"show", "0"}, "fsdpmark show: found run '0', expected a number (fsdpmark show lists them)\n"},
+    {{"show", "1", "--store", "/nonexistent/x.db"}, "/nonexistent/x.db"},
+    {{"report", "1", "2"}, "fsdpmark report: found '2', expected: fsdpmark report [RUN] [options]\n"},
+    {{"doctor", "--jsn"}, "fsdpmark doctor: unknown option '--jsn', nearest is --json\n"},
+    {{"selftest", "--in"}, "fsdpmark selftest: --in: found nothing, expected IMPL\n"},
+};
+
+static void bad_input(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        command_run(folder, bad[i].words, LIMIT_S, &result);
+        if (result.status != 2 || strstr(result.err, bad[i].error) == NULL)
+            fail_msg("%s %s: status %d, '%s', expected '%s'", bad[i].words[0], bad[i].words[1] ? bad[i].words[1] : "", result.status,
+                     result.err, bad[i].error);
+        // One line, and nothing on stdout.
+        assert_ptr_equal(strchr(result.err, '\n'), result.err + strlen(result.err) - 1);
+        assert_string_equal(result.out, "");
+    }
+}
+
+static void help(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"check", "list", "doctor", "selftest", "report", "show"};
+    char expected[64];
+    const char *const top[] = {"--help", NULL}, *const none[] = {NULL}, *const version[] = {"--version", NULL};
+    command_run(folder, top, LIMIT_S, &result);
+    assert_int_equal(result.status, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_non_null(strstr(result.out, names[i]));
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const words[] = {names[i], "--help", NULL}, *const other[] = {"help", names[i], NULL};
+        static struct command_result second;
+        command_run(folder, words, LIMIT_S, &result);
+        command_run(folder, other, LIMIT_S, &second);
+        snprintf(expected, sizeof expected, "usage: fsdpmark %s ", names[i]);
+        assert_int_equal(result.status, 0);
+        assert_memory_equal(result.out, expected, strlen(expected));
+        assert_string_equal(result.out, second.out);
+    }
+    command_run(folder, none, LIMIT_S, &result);
+    assert_int_equal(result.status, 2);
+    command_run(folder, version, LIMIT_S, &result);
+    assert_int_equal(result.status, 0);
+    assert_memory_equal(result.out, "fsdpmark ", 9);
+}
+
+static void lists(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"implementations", "cases", "checks", "profiles", "faults"};
+    const char *const all[] = {"list", "--json", NULL};
+    command_run(folder, all, LIMIT_S, &result);
+    assert_int_equal(result.status, 0);
+    json_t *root = json_loads(result.out, 0, NULL);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_t *items = json_object_get(root, names[i]);
+        const char *const one[] = {"list", names[i], NULL};
+        assert_true(json_array_size(items) > 0);
+        command_run(folder, one, LIMIT_S, &result);
+        assert_int_equal(result.status, 0);
+        assert_non_null(strstr(result.out, json_string_value(json_object_get(json_array_get(items, 0), "name"))));
+    }
+    json_decref(root);
+}
+
+static void doctor(void **state)
+{
+    (void)state;
+    const char *const words[] = {"doctor", "--json", NULL};
+    command_run(folder, words, 180, &result);
+    assert_true(result.status == 0 || result.status == 1);
+    json_t *root = json_loads(result.out, 0, NULL), *row;
+    size_t i, required_and_missing = 0;
+    assert_true(json_array_size(root) >= 10);
+    json_array_foreach(root, i, row) {
+        bool has = json_is_true(json_object_get(row, "has"));
+        assert_true(json_is_string(json_object_get(row, "found")));
+        // What is lacking has a reason and a remedy.
+        assert_int_equal(!has, json_is_string(json_object_get(row, "remedy")) && json_is_string(json_object_get(row, "without")));
+        required_and_missing += !has && json_is_true(json_object_get(row, "required"));
+    }
+    assert_int_equal(result.status, required_and_missing > 0);
+    json_decref(root);
+}
+
+// The null implementation does not train: FAIL at the gate, exit status 1, the same run in every format.
+static void check_and_reports(void **state)
+{
+    (void)state;
+    const char *const words[] = {"check", "-i", "null", "--case", "cases.yaml", "--json", "-", "--junit", "j.xml", "--csv", "c.csv", NULL};
+    command_run(folder, words, LIMIT_S, &result);
+    json_t *root = json_loads(result.out, 0, NULL), *run = json_object_get(root, "run"), *environment = json_object_get(root, "environment");
+    assert_non_null(root);
+    assert_true(result.status == 1 || result.status == 3);
+    assert_non_null(run);
+    assert_non_null(strstr(result.err, "per judged case: "));
+    assert_true(json_array_size(json_object_get(root, "results")) > 2);
+    static const char *const facts[] = {"host", "kernel", "cpu", "cores", "memory_bytes", "compiler", "version", "commit", "seed", "libraries"};
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        assert_non_null(json_object_get(environment, facts[i]));
+    }
+    json_decref(root);
+
+    const char *const list[] = {"show", NULL}, *const show[] = {"show", "1", "--verbose", NULL}, *const tap[] = {"check", "-i", "null", "--case",
+                               "cases.yaml", "--tap", NULL}, *const again[] = {"check", "--resume", "1", NULL};
+    command_run(folder, list, LIMIT_S, &result);
+    assert_int_equal(result.status, 0);
+    assert_non_null(strstr(result.out, "fsdpmark check -i null --case cases.yaml"));
+    command_run(folder, show, LIMIT_S, &result);
+    assert_int_equal(result.status, 0);
+    assert_non_null(strstr(result.out, "t.none.n2"));
+    command_run(folder, tap, LIMIT_S, &result);
+    assert_memory_equal(result.out, "TAP version", 11);
+    // Nothing is left to do: the same cases, the same status, no new start.
+    command_run(folder, again, LIMIT_S, &result);
+    assert_true(result.status == 1 || result.status == 3);
+    assert_non_null(strstr(result.out, "run 1: 0 cases in "));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_input), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
+        cmocka_unit_test(check_and_reports),
+    };
+    alarm(500);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
