@@ -233,13 +233,17 @@ static void update_parameter(struct certificate *k, const struct serial *s, int 
     }
 }
 
+const char *certificate_inexact_optimizer(const struct fsdp_case *c)
+{
+    const struct optimizer_spec *o = &c->optimizer;
+    if (o->kind != OPTIMIZER_SGD || o->momentum != 0 || o->weight_decay != 0)
+        return "not plain SGD";
+    return frexp(o->lr, &(int){0}) != 0.5 ? "with a rate that is no power of two" : NULL;
+}
+
 void certificate_update(struct certificate *k, const struct serial *s)
 {
-    const struct optimizer_spec *o = &k->c->optimizer;
-    const char *reason = o->kind != OPTIMIZER_SGD || o->momentum != 0 || o->weight_decay != 0 ? "not plain SGD"
-                         : frexp(o->lr, &(int){0}) != 0.5                                      ? "with a rate that is no power of two"
-                         : s->clip_factor != 1                                                ? "of clipped gradients"
-                                                                                               : NULL;
+    const char *reason = s->clip_factor != 1 ? "of clipped gradients" : certificate_inexact_optimizer(k->c);
     if (reason != NULL && k->exact_gradients && k->exact_updates)
         snprintf(k->why, sizeof k->why, "the update is %s: it rounds", reason);
     k->exact_updates = k->exact_updates && reason == NULL;

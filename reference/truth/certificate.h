@@ -39,6 +39,9 @@ void certificate_gradients(struct certificate *k, const struct serial *s, double
 void certificate_update(struct certificate *k, const struct serial *s);
 void certificate_zero(struct certificate *k);
 
+// Why the case's optimizer rounds whatever the data, or NULL.
+const char *certificate_inexact_optimizer(const struct fsdp_case *c);
+
 // The lowest set bit of x as a power of two: INFINITY for 0, 0 for a non-finite x.
 double certificate_low_bit(double x);
 

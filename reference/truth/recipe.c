@@ -2,9 +2,10 @@
 //
 // gaussian: weights N(0, std^2), norms N(1, std^2), inputs and targets N(0, 1), tokens uniform; all rounded to float32.
 // values:   x[row, e] = pattern[e mod P] * values[(step, micro, row) mod V]: hand-made witnesses.
-// integers: x[row, e] = unit * (1 + e + E * row') where that stays exact, else unit * (1 + e + row'), e over all E
-//           elements of all parameters and row' over (step, micro, row): every element of a gradient is its own integer, so that
-//           an offset, a permutation or a lost row shows. unit makes means over up to 8 ranks exact.
+// integers: x[row, e] = unit * (1 + e + E * row'), e over all E elements of all parameters and row' over (step, micro,
+//           row): every element of a gradient is its own integer, so that an offset, a permutation or a lost row shows.
+//           Where that would not stay exact, 1 + e + row'; where even that would not, e starts again after an odd span.
+//           unit makes means over up to 8 ranks exact.
 #include "reference/truth/recipe.h"
 
 #include <math.h>
@@ -149,30 +150,35 @@ static int64_t element_count(const struct fsdp_case *c)
     return count;
 }
 
-// Largest x whose sum over rows, microbatches and (scaled by) 8 ranks is exact in the narrowest type that sums.
+// Largest integer whose sum over rows, microbatches and (scaled by) 8 ranks is exact in the narrowest type that sums.
 static int64_t largest_exact(const struct fsdp_case *c)
 {
-    double u = fmax(dtype_unit_roundoff(c->precision.compute), dtype_unit_roundoff(c->precision.reduce));
-    double limit = 1 / u / (double)(c->global_rows * c->data.micros) / (c->loss == LOSS_SUM ? 8 : 1);
-    return (int64_t)(u < 0x1p-24 ? 0x1p24 / (double)(c->global_rows * c->data.micros * 8) : limit);
+    double u = fmax(fmax(dtype_unit_roundoff(c->precision.compute), dtype_unit_roundoff(c->precision.reduce)), 0x1p-24);
+    return (int64_t)(1 / u / (double)(c->global_rows * c->data.micros) / (c->loss == LOSS_SUM ? 8 : 1));
 }
 
 static bool integers(const struct fsdp_case *c, struct tensors *init, struct tensors *data, struct error *error)
 {
     const int64_t elements = element_count(c), rows = row_count(c), most = largest_exact(c);
-    // 840 = lcm(1 .. 8); where so many bits are missing, 8, and then means over 3, 5, 6 or 7 have no certificate.
-    const int64_t unit = c->loss == LOSS_SUM ? 1 : most >= 840 * (elements + rows) ? 840 : 8;
-    const int64_t stride = unit * elements * rows <= most ? elements : 1;
+    // Means need a multiple of each N up to 8: 840 = 8 * 105. A factor of 8 costs no bits; where those of 105 are
+    // missing, means over 3, 5, 6 and 7 have no certificate.
+    const bool all_means = c->loss != LOSS_SUM && most >= 105 * (elements + rows);
+    const int64_t unit = c->loss == LOSS_SUM ? 1 : all_means ? 840 : 8, left = all_means ? most / 105 : most;
+    const int64_t stride = elements * rows <= left ? elements : 1;
+    const int64_t span = elements + stride * (rows - 1) <= left ? elements : (left - stride * (rows - 1) - 1) / 2 * 2 + 1;
     int64_t first = 0;
     if (c->model.kind != MODEL_WITNESS)
         return error_set(error, "recipe integers with model %s, expected a witness", model_kind_name(c->model.kind));
+    if (span < 2 && elements > 1)
+        return error_set(error, "no exact data for this case: %lld rows of unlike integers do not add up in %s", (long long)rows,
+                         dtype_name(c->precision.reduce));
     set_initial(c, init);
     for (int p = 0; p < c->parameter_count; first += c->parameters[p].count, p++) {
         const int64_t n = c->parameters[p].count;
         float *x = witness_x(c, data, p);
         for (int64_t row = 0; row < rows; row++)
             for (int64_t e = 0; e < n; e++)
-                x[row * n + e] = (float)(unit * (1 + first + e + stride * row));
+                x[row * n + e] = (float)(unit * (1 + (first + e) % span + stride * row));
     }
     return true;
 }

@@ -17,10 +17,10 @@ bool exact_make(const struct fsdp_case *c, struct tensors *init, struct tensors 
 void recipe_allocate(const struct fsdp_case *c, struct tensors *init, struct tensors *data);
 
 // Data must tell ranks and microbatches apart, or a missing reduction is invisible. Recipes that draw data: all rows of a
-// step differ; values and given: not all ranks and not all microbatches are alike. Weights: none sums to 0 where a
+// microbatch differ, and each row differs between the microbatches of a step; values and given: not all ranks and not all microbatches are alike. Weights: none sums to 0 where a
 // loss divides by it. Errors: which are alike.
 bool distinct_check(const struct fsdp_case *c, const struct tensors *data, struct error *error);
-// Its part for one step: all rows, over microbatches, differ.
+// The first of these for one step.
 bool distinct_step(const struct fsdp_case *c, const struct tensors *data, int step, struct error *error);
 
 #endif

@@ -80,9 +80,10 @@ static void test_exact_in_every_order(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= 8; ranks++) {
-        struct fsdp_case c = mlp_case("exact", ranks, 16, 3, 2);
+        struct fsdp_case c = mlp_case("exact", ranks, 16, 2, 2);
         struct truth t;
         c.layer = LAYER_EXACT;
+        c.optimizer.lr = 0.5;
         standard_program(&c);
         make_truth(&c, &t);
         assert_true(t.exact && t.exact_gradients);
@@ -218,7 +219,7 @@ static void test_what_rounds_is_refused(void **state)
     expect_refusal(&c, "recipe exact with model transformer, expected an mlp");
 }
 
-// Exact data by hand, in which rank 1's residuals are all zero: nobody would notice its absence. And inexact ones.
+// The same witness with sums that its types hold, and with such that they do not.
 static void test_witness_certificate(void **state)
 {
     (void)state;
@@ -262,8 +263,6 @@ static void test_integers_are_unique_and_exact(void **state)
             for (int64_t k = 0; k < i; k++)
                 assert_true(((float *)x->data)[i] != ((float *)x->data)[k]);
         remove_truth(&t);
-        set_precision(&c, DTYPE_BF16, DTYPE_BF16);
-        c.global_rows = 8;
         case_free(&c);
         c = witness_case("integers", ranks, ranks, 1, 1, 37);
         standard_program(&c);
@@ -274,6 +273,49 @@ static void test_integers_are_unique_and_exact(void **state)
         remove_truth(&t);
         case_free(&c);
     }
+}
+
+// Eight bits do not hold 300 unlike integers, but neighbours differ still.
+static void test_integers_in_bf16(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 4; ranks *= 2) {
+        struct fsdp_case c = witness_case("integers", ranks, ranks, 1, 2, 300);
+        struct truth t;
+        set_precision(&c, DTYPE_BF16, DTYPE_BF16);
+        standard_program(&c);
+        make_truth(&c, &t);
+        const double *g = truth_values(&t, "s0.grad", "grad", "u0.w");
+        assert_true(t.exact_gradients);
+        for (int64_t e = 1; e < 300; e++)
+            assert_true(g[e] != g[e - 1]);
+        remove_truth(&t);
+        case_free(&c);
+    }
+}
+
+// Good data spoilt by hand: the rows of rank 1 count nothing, so that its absence would not show.
+static void test_a_rank_without_a_share_is_refused(void **state)
+{
+    (void)state;
+    struct fsdp_case c = mlp_case("exact", 2, 8, 1, 1);
+    struct truth t;
+    struct error error = {""};
+    char path[300];
+    c.layer = LAYER_EXACT;
+    standard_program(&c);
+    make_truth(&c, &t);
+    float *weight = tensors_find(&t.data, "weight")->data;
+    for (int row = 4; row < 8; row++)
+        weight[row] = 0;
+    snprintf(path, sizeof path, "%s/data.safetensors", made_folder);
+    assert_true(tensors_write(path, &t.data, &error));
+    free(c.data.recipe);
+    c.data.recipe = memory_text("given");
+    assert_false(truth_make(&c, made_folder, &error));
+    assert_non_null(strstr(error.text, "rank 1 of 2 ranks contributes nothing to the gradient of layers.0.weight"));
+    remove_truth(&t);
+    case_free(&c);
 }
 
 static void test_equal_data_are_refused(void **state)
@@ -293,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_exact_in_every_order), cmocka_unit_test(test_data_do_not_depend_on_ranks),
         cmocka_unit_test(test_exact_in_16_bits), cmocka_unit_test(test_wide_needs_more_than_bf16),
         cmocka_unit_test(test_what_rounds_is_refused), cmocka_unit_test(test_witness_certificate),
-        cmocka_unit_test(test_integers_are_unique_and_exact), cmocka_unit_test(test_equal_data_are_refused)};
+        cmocka_unit_test(test_integers_are_unique_and_exact), cmocka_unit_test(test_integers_in_bf16), cmocka_unit_test(test_a_rank_without_a_share_is_refused),
+        cmocka_unit_test(test_equal_data_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
