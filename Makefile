@@ -185,7 +185,7 @@ random: all
 	$(Q)$(BUILD)/fsdpmark random --count 200 --seed $(SEED) -o $(BUILD)/random.yaml
 	$(Q)$(BUILD)/fsdpmark check -i reference --case $(BUILD)/random.yaml --store $(BUILD)/results.db
 
-FUZZ_SOURCES := $(PROTOCOL) $(wildcard kernels/dtype.c) $(TRUTH) $(KERNELS) $(call src,harness/cases)
+FUZZ_SOURCES := $(PROTOCOL) $(TRUTH) $(KERNELS) $(call src,harness/cases)
 $(BUILD)/fuzz/%: harness/protocol/fuzz/%.c $(FUZZ_SOURCES) | generated
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D) && clang -g -O1 -std=c11 -D_GNU_SOURCE -I. -I$(BUILD)/gen $(DEP_CFLAGS) \

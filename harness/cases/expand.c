@@ -207,15 +207,21 @@ static bool find_cases(const struct document *doc, const struct node **defaults,
     return true;
 }
 
+bool expand_document(struct document *doc, const struct implementation *impl, expanded_fn *take, void *context, struct error *error)
+{
+    const struct node *defaults, *cases;
+    bool fine = find_cases(doc, &defaults, &cases, error);
+    for (int i = 0; fine && i < (cases ? cases->count : 1); i++)
+        fine = expand_case(doc, defaults, cases ? cases->items[i] : doc->root, impl, take, context, error);
+    return fine;
+}
+
 bool expand_file(const char *path, const struct implementation *impl, expanded_fn *take, void *context, struct error *error)
 {
     struct document doc;
-    const struct node *defaults, *cases;
     if (!document_read(path, &doc, error))
         return false;
-    bool fine = find_cases(&doc, &defaults, &cases, error);
-    for (int i = 0; fine && i < (cases ? cases->count : 1); i++)
-        fine = expand_case(&doc, defaults, cases ? cases->items[i] : doc.root, impl, take, context, error);
+    bool fine = expand_document(&doc, impl, take, context, error);
     document_free(&doc);
     return fine;
 }

@@ -14,6 +14,7 @@ struct expanded {
 typedef bool expanded_fn(struct expanded *e, void *context, struct error *error);
 
 // Expands the cases of a file for an implementation. Errors carry FILE:LINE.
+bool expand_document(struct document *doc, const struct implementation *i, expanded_fn *take, void *context, struct error *error);
 bool expand_file(const char *path, const struct implementation *i, expanded_fn *take, void *context, struct error *error);
 void expanded_free(struct expanded *e);
 

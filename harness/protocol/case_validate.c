@@ -164,15 +164,20 @@ RULE(transformer_divides)
     return true;
 }
 
+static bool is_one_of(const char *text, const char *const *names)
+{
+    for (; text && *names; names++)
+        if (strcmp(text, *names) == 0)
+            return true;
+    return false;
+}
+
 RULE(data_is_told)
 {
     const struct data_spec *d = &c->data;
-    char list[64];
-    for (int i = 0; recipe_names[i]; i++)
-        if (d->recipe && strcmp(d->recipe, recipe_names[i]) == 0)
-            goto known;
-    return WRONG("data.recipe", "found '%s', expected one of %s", d->recipe ? d->recipe : "", name_list(recipe_names, list, sizeof list));
-known:
+    char list[96];
+    if (!is_one_of(d->recipe, recipe_names))
+        return WRONG("data.recipe", "found '%s', expected one of %s", d->recipe ? d->recipe : "", name_list(recipe_names, list, sizeof list));
     bool values = strcmp(d->recipe, "values") == 0;
     if ((values || strcmp(d->recipe, "integers") == 0) && c->model.kind != MODEL_WITNESS)
         return WRONG("data.recipe", "found %s with model %s, expected model witness", d->recipe, model_kind_name(c->model.kind));
