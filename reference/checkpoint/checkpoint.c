@@ -111,7 +111,7 @@ static int64_t copy_overlap(struct source *s, const struct index_tensor *t, cons
         return -1;
     }
     kernels_cast(end - begin, t->dtype, engine_at(stored->data, t->dtype, begin - from->offset), type,
-                 engine_at(shard, type, to->at + begin - to->offset));
+                 engine_at(shard, type, (FAULT(load_forgets_offsets) ? 0 : to->at) + begin - to->offset));
     return end - begin;
 }
 
@@ -150,12 +150,12 @@ bool checkpoint_load(struct engine *e, const char *folder, struct error *error)
     struct index index = {0};
     struct source s = {folder, &index, -1, {0}};
     bool ok = comm_barrier(&e->comm, error) && index_read(e, folder, &index, error);
-    for (int k = 0; ok && k < SAVED_KINDS; k++)
+    for (int k = 0; ok && k < (FAULT(states_not_loaded) ? 1 : SAVED_KINDS); k++)
         for (int i = 0; ok && i < e->unit_count; i++)
             ok = load_unit(e, &s, &e->units[i], saved_kinds[k], error);
     if (s.open_shard >= 0)
         tensors_free(&s.open);
     ok = ok && index_apply(e, &index, error);
     index_free(&index);
-    return ok && gather_residents(e, error);
+    return ok && (FAULT(load_not_gathered) || gather_residents(e, error));
 }

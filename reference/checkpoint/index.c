@@ -122,7 +122,7 @@ bool index_apply(struct engine *e, const struct index *index, struct error *erro
         json_t *count = json_object_get(updates, e->c->parameters[i].name);
         if (e->c->parameters[i].tied_to < 0 && !json_is_integer(count))
             return error_set(error, "index.json: found no update count of '%s'", e->c->parameters[i].name);
-        e->updates[i] = json_integer_value(count);
+        e->updates[i] = FAULT(step_counter_lost) ? 0 : json_integer_value(count);
     }
     e->scale.value = json_number_value(json_object_get(index->root, "loss_scale"));
     e->scale.good_steps = (int)json_integer_value(json_object_get(index->root, "good_steps"));

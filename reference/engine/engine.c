@@ -79,6 +79,8 @@ static bool shard_initial(struct engine *e, struct unit *u, const struct tensors
         kernels_cast(p->length, DTYPE_F32, full + l->tensor_offset[p->tensor] + p->offset, e->parameter,
                      engine_at(u->shard, e->parameter, p->at));
     }
+    for (int64_t i = u->count - layout_padding(l, e->mesh.shard); i < u->count && FAULT(padding_dirty); i++)
+        dtype_set(e->parameter, u->shard, i, 1);
     return true;
 }
 
@@ -149,7 +151,7 @@ void engine_zero_grad(struct engine *e)
 
 void engine_freeze(struct engine *e, const char *pattern, bool frozen)
 {
-    for (int i = 0; i < e->c->parameter_count; i++)
+    for (int i = 0; i < e->c->parameter_count && !(FAULT(unfreeze_ignored) && !frozen); i++)
         if (!fnmatch(pattern, e->c->parameters[i].name, 0))
             e->frozen[e->c->parameters[i].tied_to < 0 ? i : e->c->parameters[i].tied_to] = frozen;
 }

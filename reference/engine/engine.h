@@ -26,6 +26,7 @@
 #include "harness/protocol/tensors.h"
 #include "reference/engine/arena.h"
 #include "reference/engine/comm.h"
+#include "reference/engine/fault.h"
 #include "reference/models/model.h"
 #include "reference/sharding/layout.h"
 #include "reference/sharding/wrapping.h"
@@ -130,6 +131,7 @@ struct engine {
     bool *has_gradient;        // [parameter_count] since zero_grad
     int64_t *updates;          // [parameter_count] optimizer steps so far
     struct loss_scale scale;
+    bool own_overflow;         // this rank's own gradients, before the reduction: only a seeded fault looks
     int tokens_step;           // step of `tokens`, -1: none
     double tokens;             // W of that step
 };
@@ -185,7 +187,7 @@ void units_free(struct engine *e);
 // True where the optimizer changes the parameter: it has a gradient and is not frozen.
 static inline bool engine_trains(const struct engine *e, int parameter)
 {
-    return e->has_gradient[parameter] && !e->frozen[parameter];
+    return e->has_gradient[parameter] && (!e->frozen[parameter] || FAULT(frozen_still_trains));
 }
 static inline void *engine_at(const void *array, enum dtype type, int64_t element)
 {

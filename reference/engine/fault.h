@@ -1,7 +1,8 @@
 // Seeded faults: bugs that real FSDP implementations had, one line each, at the place where they would sit.
 //
 // What: FAULT(name) is 0 in the normal build. In the faulty build (-DFSDPMARK_FAULTS, program
-//       fsdp-reference-faulty) it is true while the case's option `fault`, or the environment's FSDPMARK_FAULT, is `name`.
+//       fsdp-reference-faulty) it is true while the case's option `fault`, or the environment's FSDPMARK_FAULT, is `name`
+//       (with dashes for the underscores).
 // Why:  a checker is worth what it catches. suite/faults/<name>.yaml lists each, with its class and the cases that show it.
 #ifndef REFERENCE_ENGINE_FAULT_H
 #define REFERENCE_ENGINE_FAULT_H

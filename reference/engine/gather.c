@@ -88,6 +88,9 @@ void gather_drop(struct engine *e, struct unit *u)
 {
     if (u->resident || u->state != UNIT_GATHERED)
         return;
+    if (u->own_full && ((FAULT(kept_parameters_go_stale) && !e->c->sharding.reshard_after_forward) ||
+                        (FAULT(checkpointing_keeps_units) && e->c->sharding.activation_checkpointing)))
+        return;
     u->state = UNIT_RESHARDED;
     if (u->parameter_slot >= 0)
         e->parameter_pool.used[u->parameter_slot] = false;

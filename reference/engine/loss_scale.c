@@ -20,7 +20,12 @@ bool loss_scale_overflow(struct engine *e, bool *overflow, struct error *error)
         if (u->has_gradient && !kernels->all_finite(u->count, u->gradient))
             found = 1;
     }
-    bool ok = FAULT(skip_not_collective) || comm_scalars(&e->comm, &e->comm.world->all, REDUCE_MAX, &found, 1, error);
+    if (FAULT(skip_not_collective)) {
+        *overflow = e->own_overflow;
+        e->own_overflow = false;
+        return true;
+    }
+    bool ok = comm_scalars(&e->comm, &e->comm.world->all, REDUCE_MAX, &found, 1, error);
     *overflow = found > 0;
     return ok;
 }

@@ -128,6 +128,20 @@ static bool close_gradients(struct engine *e, int call, bool sync, struct error 
     return true;
 }
 
+// The last call's use of a tied parameter goes without its gradient; only a fault does that.
+static void forget_tied(struct engine *e, bool forget)
+{
+    static void *kept;
+    for (int i = 0; i < e->c->parameter_count; i++) {
+        int storage = e->c->parameters[i].tied_to;
+        if (storage < 0)
+            continue;
+        if (forget)
+            kept = e->gradients[storage];
+        e->gradients[storage] = forget ? NULL : kept;
+    }
+}
+
 static bool backward(struct engine *e, struct activation *a, bool sync, struct error *error)
 {
     const struct model *m = &e->model;
@@ -138,9 +152,13 @@ static bool backward(struct engine *e, struct activation *a, bool sync, struct e
         struct model_arrays arrays = arrays_of(e);
         if (!acquire(e, call, -1, s->prefetch_backward, error) || !open_gradients(e, call, error))
             return false;
-        if (s->activation_checkpointing)
+        if (s->activation_checkpointing && !(FAULT(recomputation_skipped) && call == 0))
             recompute(e, a, call, &arrays);
+        if (FAULT(tied_use_dropped) && call == m->call_count - 1)
+            forget_tied(e, true);
         model_backward(m, call, &a->batch, &arrays, call ? a->outs[call - 1] : NULL, a->saved[call], dout, din, e->scratch);
+        if (FAULT(tied_use_dropped) && call == m->call_count - 1)
+            forget_tied(e, false);
         if (!reduce_progress(e, true, error))
             return false;
         if (call > 0)
@@ -160,7 +178,7 @@ static struct activation *slot_at(struct engine *e, int slot, struct error *erro
         error_set(error, "slot %d, expected 0 to %d", slot, e->activation_count - 1);
         return NULL;
     }
-    return &e->activations[slot];
+    return &e->activations[FAULT(slots_share_activations) ? 0 : slot];
 }
 
 bool engine_forward(struct engine *e, int step, int micro, int slot, double *loss, struct error *error)
@@ -175,7 +193,7 @@ bool engine_forward(struct engine *e, int step, int micro, int slot, double *los
 bool engine_backward(struct engine *e, int slot, bool sync, struct error *error)
 {
     struct activation *a = slot_at(e, slot, error);
-    if (a && !a->pending)
+    if (a && !a->pending && !FAULT(slots_share_activations))
         return error_set(error, "backward of slot %d without a forward", slot);
     return a && backward(e, a, sync, error);
 }

@@ -23,7 +23,7 @@ static bool trains_any(const struct engine *e, const struct unit *u)
     for (int m = 0; m < u->member_count; m++)
         if (!e->frozen[u->members[m]])
             return true;
-    return false;
+    return FAULT(frozen_still_trains);
 }
 
 static bool take_gradient(struct engine *e, struct unit *u, struct error *error)
@@ -45,6 +45,8 @@ static bool take_gradient(struct engine *e, struct unit *u, struct error *error)
 
 bool reduce_open(struct engine *e, struct unit *u, struct error *error)
 {
+    if (FAULT(reuse_keeps_last_call) && u->full_gradient && !u->root)
+        memset(u->full_gradient, 0, (size_t)u->layout.full_count * dtype_size(e->compute));
     if (u->full_gradient || !trains_any(e, u))
         return true;
     bool in_place = accumulates_in_place(e, u);
@@ -52,11 +54,11 @@ bool reduce_open(struct engine *e, struct unit *u, struct error *error)
         u->full_gradient = u->accumulated;
     else if (!take_gradient(e, u, error))
         return false;
-    if (in_place ? !u->has_accumulated : !FAULT(dirty_gradient_buffer))
+    if (in_place ? !u->has_accumulated || FAULT(accumulation_overwrites) : !FAULT(dirty_gradient_buffer))
         memset(u->full_gradient, 0, (size_t)u->layout.full_count * dtype_size(e->compute));
     for (int m = 0; m < u->member_count; m++) {
         int i = u->members[m];
-        e->gradients[i] = e->frozen[i] ? NULL : engine_at(u->full_gradient, e->compute, u->layout.tensor_offset[m]);
+        e->gradients[i] = e->frozen[i] && !FAULT(frozen_still_trains) ? NULL : engine_at(u->full_gradient, e->compute, u->layout.tensor_offset[m]);
     }
     return true;
 }
@@ -104,9 +106,13 @@ static void *in_order(struct engine *e, const struct unit *u, enum dtype type, v
 static bool start_replicas(struct engine *e, struct error *error)
 {
     struct reduction *r = &e->reduction;
-    r->stage = e->mesh.replicas > 1 ? REDUCE_REPLICATING : REDUCE_SUMMED;
+    bool alone = e->mesh.replicas == 1 || (FAULT(size_one_axis_not_reduced) && e->mesh.shards == 1);
+    r->stage = alone ? REDUCE_SUMMED : REDUCE_REPLICATING;
+    void *values = r->result;
+    if (FAULT(replicas_reduce_wrong_buffer) && e->mesh.shards > 1)
+        values = engine_at(r->work, e->reduce, r->unit->count);
     return r->stage == REDUCE_SUMMED ||
-           comm_all_reduce(&e->comm, e->reduce, r->result, r->replica_work, r->unit->count, &r->request, error);
+           comm_all_reduce(&e->comm, e->reduce, values, r->replica_work, r->unit->count, &r->request, error);
 }
 
 static bool start(struct engine *e, struct unit *u, enum dtype type, void *gradient, struct error *error)
@@ -117,9 +123,16 @@ static bool start(struct engine *e, struct unit *u, enum dtype type, void *gradi
     r->stage = REDUCE_SCATTERING;
     if (e->mesh.shards == 1) {
         r->result = sent;
+        if (FAULT(last_unit_not_reduced) && u->index == e->unit_count - 1)
+            return r->stage = REDUCE_SUMMED, true;
         return start_replicas(e, error);
     }
     r->result = r->work;
+    if (FAULT(last_unit_not_reduced) && u->index == e->unit_count - 1) {
+        r->result = engine_at(sent, e->reduce, u->layout.starts[e->mesh.shard]);
+        r->stage = REDUCE_SUMMED;
+        return true;
+    }
     return comm_reduce_scatter(&e->comm, e->reduce, sent, r->work, u->layout.counts, u->layout.starts, &r->request, error);
 }
 
@@ -129,9 +142,10 @@ bool reduce_close(struct engine *e, struct unit *u, bool sync, struct error *err
         return true;
     for (int m = 0; m < u->member_count; m++) {
         int i = u->members[m];
-        e->has_gradient[i] |= e->used[i] && !e->frozen[i];
+        e->has_gradient[i] |= e->used[i] && (!e->frozen[i] || FAULT(frozen_still_trains));
         e->gradients[i] = NULL;
     }
+    e->own_overflow |= FAULT(skip_not_collective) && !kernels_cpu(e->compute)->all_finite(u->layout.full_count, u->full_gradient);
     if (u->accumulated)
         accumulate(e, u);
     if (!sync) {
@@ -156,6 +170,29 @@ bool reduce_progress(struct engine *e, bool computed, struct error *error)
     return true;
 }
 
+static double divisor(const struct engine *e)
+{
+    if (FAULT(divisor_left_out))
+        return 1;
+    if (FAULT(divided_twice))
+        return (double)e->ranks * e->ranks;
+    if (FAULT(divided_by_shards_only))
+        return e->mesh.shards;
+    if (FAULT(divided_by_microbatches_too))
+        return (double)e->ranks * (double)tensors_find(e->data, e->c->model.kind == MODEL_TRANSFORMER ? "tokens" : "weight")->shape[1];
+    return e->ranks;
+}
+
+// Only a fault clears the gradient of tied parameters.
+static void clear_tied(const struct engine *e, const struct unit *u)
+{
+    const struct layout *l = &u->layout;
+    for (int i = l->first_piece[e->mesh.shard]; i < l->first_piece[e->mesh.shard + 1]; i++)
+        for (int p = 0; p < e->c->parameter_count; p++)
+            if (e->c->parameters[p].tied_to == u->members[l->pieces[i].tensor])
+                kernels_fill(l->pieces[i].length, e->gradient, engine_at(u->gradient, e->gradient, l->pieces[i].at), 0);
+}
+
 // The sum becomes a mean and joins the gradient at rest.
 static void join(struct engine *e)
 {
@@ -163,10 +200,18 @@ static void join(struct engine *e)
     struct unit *u = r->unit;
     const void *sum = r->result;
     if (e->offload) {
-        e->backend->copy(r->staging, sum, (size_t)u->count * dtype_size(e->reduce));
+        if (!FAULT(offload_copies_late))
+            e->backend->copy(r->staging, sum, (size_t)u->count * dtype_size(e->reduce));
         sum = r->staging;
     }
-    precision_mean(u->count, e->reduce, sum, e->ranks, 1 / e->scale.value, e->gradient, u->gradient, u->has_gradient);
+    bool add = u->has_gradient && !FAULT(synchronised_overwrites) && !(FAULT(offload_overwrites) && e->offload);
+    if (FAULT(mean_taken_again) && add)
+        kernels_cpu(e->gradient)->scale(u->count, 1.0 / e->ranks, u->gradient);
+    precision_mean(u->count, e->reduce, sum, divisor(e), 1 / e->scale.value, e->gradient, u->gradient, add);
+    if (FAULT(tied_trains_on_first_shard) && e->mesh.shard > 0)
+        clear_tied(e, u);
+    if (FAULT(offload_copies_late) && e->offload)
+        e->backend->copy(r->staging, r->result, (size_t)u->count * dtype_size(e->reduce));
     u->has_gradient = true;
     u->has_accumulated = false;
     u->full_gradient = NULL;

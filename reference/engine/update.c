@@ -15,7 +15,7 @@ struct run { int64_t at, length; double decay; int64_t update; };
 static double decay_of(const struct engine *e, int parameter)
 {
     const struct optimizer_spec *o = &e->c->optimizer;
-    return o->no_decay && !e->c->parameters[parameter].decay ? 0 : o->weight_decay;
+    return o->no_decay && !e->c->parameters[parameter].decay && !FAULT(decay_of_no_decay) ? 0 : o->weight_decay;
 }
 
 static void update_run(struct engine *e, const struct unit *u, const struct run *r)
@@ -27,12 +27,22 @@ static void update_run(struct engine *e, const struct unit *u, const struct run 
     void *states[ENGINE_STATES] = {NULL, NULL};
     for (int s = 0; s < e->state_count; s++)
         states[s] = engine_at(u->states[s], e->state_type, r->at);
-    if (!r->length)
+    if (r->length <= 0)
         return;
     if (o->kind == OPTIMIZER_SGD)
         optim_sgd(types, r->length, o->lr, o->momentum, 0, r->decay, false, r->update, p, g, states[0]);
     else
-        optim_adamw(types, r->length, o->lr, o->beta1, o->beta2, o->eps, r->decay, r->update, p, g, states[0], states[1]);
+        optim_adamw(types, r->length, o->lr, o->beta1, o->beta2, o->eps, r->decay, FAULT(no_bias_correction) ? 1 << 30 : r->update, p, g, states[0], states[1]);
+}
+
+// Rounds an array through a narrower type; only faults do.
+static void narrow(int64_t count, enum dtype type, enum dtype through, void *array)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double value = dtype_get(type, array, i);
+        dtype_set(through, &value, 0, value);
+        dtype_set(type, array, i, dtype_get(through, &value, 0));
+    }
 }
 
 static void update_unit(struct engine *e, const struct unit *u)
@@ -44,7 +54,9 @@ static void update_unit(struct engine *e, const struct unit *u)
         int parameter = u->members[p->tensor];
         if (!engine_trains(e, parameter))
             continue;
-        struct run next = {p->at, p->length, decay_of(e, parameter), e->updates[parameter] + 1};
+        struct run next = {p->at, p->length, decay_of(e, parameter), e->updates[parameter] + 1 + FAULT(steps_from_two)};
+        if (FAULT(short_shard_misses_an_element) && u->count < u->layout.counts[0])
+            next.length--;
         if (run.at + run.length == next.at && run.decay == next.decay && run.update == next.update) {
             run.length += next.length;
             continue;
@@ -53,14 +65,20 @@ static void update_unit(struct engine *e, const struct unit *u)
         run = next;
     }
     update_run(e, u, &run);
+    if (FAULT(masters_in_compute_type))
+        narrow(u->count, e->parameter, e->compute, u->shard);
+    for (int s = 0; s < e->state_count && FAULT(states_in_bf16); s++)
+        narrow(u->count, e->state_type, DTYPE_BF16, u->states[s]);
 }
 
 bool update_parameters(struct engine *e, struct error *error)
 {
+    bool skips = (FAULT(last_shard_not_updated) && e->mesh.shard > 0 && e->mesh.shard == e->mesh.shards - 1) ||
+                 FAULT(optimizer_updates_a_copy);
     for (int i = 0; i < e->unit_count; i++)
-        if (e->units[i].has_gradient)
+        if (e->units[i].has_gradient && !skips)
             update_unit(e, &e->units[i]);
     for (int i = 0; i < e->c->parameter_count; i++)
         e->updates[i] += engine_trains(e, i);
-    return gather_residents(e, error);
+    return FAULT(residents_not_refreshed) || gather_residents(e, error);
 }

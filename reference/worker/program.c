@@ -109,7 +109,7 @@ bool program_run(struct engine *e, struct answer_writer *w, struct error *error)
     *(void **)&r.mark = dlsym(RTLD_DEFAULT, "fsdpmark_mark");
     for (int i = 0; i < e->c->program_length; i++) {
         const struct instruction *in = &e->c->program[i];
-        if (in->verb == VERB_STOP)
+        if (in->verb == VERB_STOP || (FAULT(rank_ends_early) && e->rank == 1 && in->verb == VERB_MICRO && in->step > 0))
             return true;
         if (!verbs[in->verb](&r, in) || kernels_take_error())
             return error_set(error, "%s of step %d failed: no memory for the kernels", verb_name(in->verb), in->step);
