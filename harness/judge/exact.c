@@ -32,8 +32,9 @@ double exact_ulp(double x, double reference, enum dtype type)
         return 0;
     if (!judge_finite(x) || !judge_finite(rounded))
         return INFINITY;
-    // 2u times the power of two at or below |rounded|; below the smallest normal of float32 the spacing is that of the subnormals
-    int exponent = rounded == 0 ? -126 : ilogb(rounded);
+    // 2u times the power of two at or below the larger of the two (at a reference of 0 its own spacing would say nothing); below the
+    // smallest normal of float32 the spacing is that of the subnormals
+    int exponent = ilogb(fmax(fabs(rounded), fabs(x)));
     return fabs(x - rounded) / ldexp(2 * dtype_unit_roundoff(type), exponent < -126 ? -126 : exponent);
 }
 

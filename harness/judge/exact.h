@@ -13,7 +13,7 @@ typedef bool (*exact_filter)(const struct fsdp_case *c, int parameter);
 
 // Is the case one whose values are exact in any order? (the exact layer; its certificate has a check of its own)
 bool exact_case(const struct evidence *e);
-// Distance in ulp of the dtype at the rounded reference; 0 where equal; INFINITY where x is not finite and the reference is.
+// Distance from the rounded reference in ulp of the dtype at the larger of the two; 0 where equal; INFINITY where x is not finite and the reference is.
 double exact_ulp(double x, double reference, enum dtype type);
 // Ulp allowed: 0, or 2 where N is not a power of two and above 6: a subject may multiply by a rounded 1/N (fl(1/3), fl(1/5)
 // and fl(1/6) err by less than 2^-25 relative and lose nothing on these data, fl(1/7) does not). Outside the exact layer 2 for

@@ -152,7 +152,7 @@ static double worst_ratio(const struct evidence *e, const struct update *u, cons
 }
 
 static void report(const struct evidence *e, struct finding *f, const struct update *u, const struct tensors *expected, int p, unsigned bit,
-                   double ratio, int64_t at, const bool *marks, const char *default_classes)
+                   double ratio, int64_t at, const bool *marks, bool filtered, const char *default_classes)
 {
     const char *prefix = observe_name((enum observe_bit)bit), *name = e->c->parameters[p].name;
     const struct tensor *x = tensors_find2(&u->after->full, prefix, name), *ref = tensors_find2(expected, prefix, name);
@@ -162,7 +162,10 @@ static void report(const struct evidence *e, struct finding *f, const struct upd
     holdings_where(e, HELD_OPTIMIZER, p, marks, &place);
     if (before && bit == OBSERVE_PARAM)
         hint_update(e, x, ref, before, &hint);
-    finding_compare(f, ratio, 1, "bound", hint.classes[0] ? hint.classes : place.only_last ? "Z11" : default_classes,
+    int load = program_next(e->c, VERB_LOAD, 0);
+    bool loaded = load >= 0 && load < u->at; // what was right before a load and is wrong after it was not restored
+    const char *classes = filtered ? default_classes : loaded ? "Z26 Z23" : hint.classes[0] ? hint.classes : place.only_last ? "Z11" : default_classes;
+    finding_compare(f, ratio, 1, "bound", classes,
                     "%s, step count %d: %s of %s is not what its own state and gradient give: element %lld is %.9g, expected %.9g%s%s%s%s",
                     u->after->label, u->step_count, prefix, name, (long long)at, dtype_get(x->dtype, x->data, at),
                     dtype_get(ref->dtype, ref->data, at), place.text[0] ? ", " : "", place.text, hint.text[0] ? "; " : "", hint.text);
@@ -170,7 +173,8 @@ static void report(const struct evidence *e, struct finding *f, const struct upd
 }
 
 // Returns the number of tensors judged.
-static int judge_one(const struct evidence *e, struct finding *f, const struct update *u, double *worst, bool *failed, const char *default_classes)
+static int judge_one(const struct evidence *e, struct finding *f, const struct update *u, double *worst, bool *failed, exact_filter filter,
+                     const char *default_classes)
 {
     struct tensors expected = {0};
     struct error error = {{0}};
@@ -186,7 +190,7 @@ static int judge_one(const struct evidence *e, struct finding *f, const struct u
         for (int p = 0; p < e->c->parameter_count && !*failed; p++) {
             const char *prefix = observe_name((enum observe_bit)state_bits[k]), *name = e->c->parameters[p].name;
             const struct tensor *x = tensors_find2(&u->after->full, prefix, name), *ref = tensors_find2(&expected, prefix, name);
-            if (!x || !ref || x->count != ref->count)
+            if (!x || !ref || x->count != ref->count || (filter && !filter(e->c, p)))
                 continue;
             int64_t at;
             bool *marks = calloc((size_t)x->count + 1, sizeof *marks);
@@ -197,14 +201,14 @@ static int judge_one(const struct evidence *e, struct finding *f, const struct u
             judged++;
             *worst = judge_worse(*worst, ratio);
             if ((*failed = !judge_compare(ratio, 1)))
-                report(e, f, u, &expected, p, state_bits[k], ratio, at, marks, default_classes);
+                report(e, f, u, &expected, p, state_bits[k], ratio, at, marks, filter != NULL, default_classes);
             free(marks);
         }
     tensors_free(&expected);
     return judged;
 }
 
-void update_judge(const struct evidence *e, struct finding *f, const char *default_classes)
+void update_judge(const struct evidence *e, struct finding *f, exact_filter filter, const char *default_classes)
 {
     static const char missing[] = "no step has its state before, its gradient and its state after observed";
     struct update *updates = calloc(MAX_UPDATES, sizeof *updates);
@@ -214,7 +218,7 @@ void update_judge(const struct evidence *e, struct finding *f, const char *defau
     for (int k = 0; k < count && k < MAX_UPDATES && !failed; k++) {
         if (updates[k].skipped || !updates[k].before || !updates[k].gradient || !updates[k].after)
             continue;
-        judged += judge_one(e, f, &updates[k], &worst, &failed, default_classes);
+        judged += judge_one(e, f, &updates[k], &worst, &failed, filter, default_classes);
         steps++;
     }
     if (judged == 0 && !failed)

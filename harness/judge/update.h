@@ -5,7 +5,7 @@
 #ifndef HARNESS_JUDGE_UPDATE_H
 #define HARNESS_JUDGE_UPDATE_H
 
-#include "harness/judge/judge.h"
+#include "harness/judge/exact.h"
 #include "harness/judge/program.h"
 
 struct update {
@@ -29,7 +29,8 @@ bool update_expected(const struct evidence *e, const struct update *u, struct te
 // Hyperparameters and bias corrections are taken as exact to u. Source: Higham, chapter 3: a product of n rounded factors errs by about n u.
 double update_bound(const struct evidence *e, const struct update *u, const struct tensors *expected, int p, unsigned bit, int64_t i);
 
-// Judges all updates; reports the first step and the worst tensor there. See checks 13 and 30.
-void update_judge(const struct evidence *e, struct finding *f, const char *default_classes);
+// Judges all updates of the parameters that the filter wants (NULL: all); reports the first tensor of the first step that fails, with a hint
+// unless a filter's own classes say enough. See checks 13, 17 and 30.
+void update_judge(const struct evidence *e, struct finding *f, exact_filter filter, const char *default_classes);
 
 #endif

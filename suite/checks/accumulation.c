@@ -2,7 +2,7 @@
 // Source: linearity of the gradient; PyTorch documentation, no_sync.
 // How: the gradient before the step against the truth's, bitwise. Wrong sums are named: the last microbatch only, c^(m-1-i) g_i
 //     with c in {N, 1/N, 2, 1/2}, (m-i) g_i.
-// Catches: Z04 Z05 Z06 Z18
+// Catches: Z04 Z05 Z06 Z16 Z17 Z18
 // Blind to: m = 1; what bf16 accumulation drops (reduce-precision sees that)
 #include "harness/judge/exact.h"
 #include "suite/checks/check.h"
@@ -16,4 +16,4 @@ static void judge(const struct evidence *e, struct finding *f) { exact_judge(e, 
 
 const struct check check_accumulation = {
     .name = "accumulation", .number = 3, .claim = "grad = sum over i of g_i, i < m, bitwise", .source = "linearity of the gradient",
-    .catches = "Z04 Z05 Z06 Z18", .blind = "m = 1; rounding of a narrow accumulator", .applies = applies, .judge = judge};
+    .catches = "Z04 Z05 Z06 Z16 Z17 Z18", .blind = "m = 1; rounding of a narrow accumulator", .applies = applies, .judge = judge};

@@ -13,7 +13,7 @@ static bool applies(const struct evidence *e)
     return e->c->layer == LAYER_WITNESS && e->c->optimizer.kind == OPTIMIZER_ADAMW && program_count(e->c, VERB_STEP) > 0;
 }
 
-static void judge(const struct evidence *e, struct finding *f) { update_judge(e, f, "Z23"); }
+static void judge(const struct evidence *e, struct finding *f) { update_judge(e, f, NULL, "Z23"); }
 
 const struct check check_adam_update = {
     .name = "adam-update", .number = 13, .claim = "p' = p - lr wd p - lr m^/(sqrt(v^) + eps), m^ = m/(1 - b1^t), v^ = v/(1 - b2^t)",

@@ -17,11 +17,17 @@
 static bool applies(const struct evidence *e) { return e->c->clip != CLIP_OFF && program_count(e->c, VERB_CLIP) > 0; }
 
 // Names a wrong norm; classes by what the figures support.
-static const char *name_norm(const struct evidence *e, const struct tensors *set, int rank, double logged, double right, double bound, char *text, size_t size)
+static const char *name_norm(const struct evidence *e, const struct tensors *set, int nth, double logged, double right, double bound, char *text, size_t size)
 {
+    bool own = holdings_complete(e, HELD_GRADIENT) && e->world_size > 1;
+    for (int r = 0; own && r < e->world_size; r++) { // every rank must show its own, or it is a coincidence
+        const struct event *event = answer_find(&e->answers[r], EVENT_CLIP, nth);
+        double other;
+        own = event && event_number(event, "norm", &other) && judge_compare(fabs(other / norm_of(e, set, "grad", r).value - 1), bound);
+    }
     double root = e->c->clip == CLIP_L2 ? sqrt(e->c->sharding.replicas) : e->c->sharding.replicas;
     text[0] = 0;
-    if (holdings_complete(e, HELD_GRADIENT) && e->world_size > 1 && judge_compare(fabs(logged / norm_of(e, set, "grad", rank).value - 1), bound)) {
+    if (own) {
         snprintf(text, size, ": it is the norm of the rank's own shard");
         return "Z07";
     }
@@ -44,7 +50,7 @@ static void judge_logged(const struct evidence *e, struct finding *f, int nth, c
             continue;
         }
         double error = n->value > 0 ? fabs(logged - n->value) / n->value : fabs(logged);
-        const char *classes = judge_compare(error, bound) ? "" : name_norm(e, set, r, logged, n->value, bound, text, sizeof text);
+        const char *classes = judge_compare(error, bound) ? "" : name_norm(e, set, nth, logged, n->value, bound, text, sizeof text);
         finding_compare(f, error, bound, "relative", classes, "clip %d: rank %d logged the %s norm %.9g, its gradients have %.9g%s", nth, r,
                         clip_name(e->c->clip), logged, n->value, text);
         if (text[0] && f->verdict == VERDICT_FAIL && !f->ranks[0])

@@ -22,8 +22,8 @@ static int start_label(const struct fsdp_case *c)
 
 static bool applies(const struct evidence *e) { return start_label(e->c) >= 0; }
 
-// Which set is the subject's start from: does every element equal the other initial values?
-static bool equals_other(const struct evidence *e, const char *name, const struct tensor *x)
+// Are the elements that differ those of the other initial values?
+static bool equals_other(const struct evidence *e, const char *name, const struct tensor *x, const bool *differs)
 {
     char path[4096];
     struct tensors other = {0};
@@ -32,7 +32,7 @@ static bool equals_other(const struct evidence *e, const char *name, const struc
     const struct tensor *t = same ? tensors_find(&other, name) : NULL;
     same = t && t->count == x->count;
     for (int64_t i = 0; same && i < x->count; i++)
-        same = exact_ulp(dtype_get(x->dtype, x->data, i), dtype_get(t->dtype, t->data, i), x->dtype) == 0;
+        same = !differs[i] || exact_ulp(dtype_get(x->dtype, x->data, i), dtype_get(t->dtype, t->data, i), x->dtype) == 0;
     tensors_free(&other);
     return same;
 }
@@ -45,10 +45,11 @@ static void judge_full(const struct evidence *e, struct finding *f, const char *
     for (int64_t i = 0; i < x->count; i++)
         differing += marks[i] = exact_ulp(dtype_get(x->dtype, x->data, i), dtype_get(ref->dtype, ref->data, i), x->dtype) > 0;
     holdings_where(e, HELD_PARAMETER, p, marks, &place);
+    bool other = differing > 0 && equals_other(e, name, x, marks);
     free(marks);
     finding_compare(f, (double)differing, 0, "elements", e->c->divergent_init ? "Z24" : place.only_last ? "Z11 Z25" : "Z24 Z25",
                     "%s: %s differs from its initial value in %lld of %lld elements%s%s%s", label, name, (long long)differing, (long long)x->count,
-                    place.text[0] ? ", " : "", place.text, differing > 0 && equals_other(e, name, x) ? "; it is what other ranks than 0 started from" : "");
+                    place.text[0] ? ", " : "", place.text, other ? "; it is what other ranks than 0 started from" : "");
 }
 
 static void judge(const struct evidence *e, struct finding *f)

@@ -20,7 +20,7 @@ static bool applies(const struct evidence *e)
 
 static void judge(const struct evidence *e, struct finding *f)
 {
-    exact_judge(e, f, OBSERVE_GRAD, NULL, "Z01");
+    exact_judge(e, f, OBSERVE_GRAD, NULL, "");
     if (f->emitted && f->verdict == VERDICT_PASS)
         snprintf(f->message, sizeof f->message, "policy found: the mean over %d ranks, each of %lld microbatches once", e->world_size, (long long)e->c->data.micros);
 }

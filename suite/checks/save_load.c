@@ -1,13 +1,14 @@
-// Claim: load restores parameters and optimizer state as they were at save, bitwise.
+// Claim: load restores parameters and optimizer state as they were at save, bitwise, and the forward after it uses them.
 // Source: docs/protocol.md, save and load.
 // How: the label before `save` against the first label after `load`; steps in between must have changed the state. The step after
-//     the load is judged by the layer's own checks.
+//     the load is judged by the layer's own checks. The gradient after the load must be that at the loaded parameters, bitwise or within noise.
 // Catches: Z25 Z26
 // Blind to: loading under another world size; a program that observes nothing around the verbs
+#include <math.h>
 #include <string.h>
 
-#include "harness/judge/holdings.h"
-#include "harness/judge/program.h"
+#include "harness/judge/gradient.h"
+#include "harness/judge/noise.h"
 #include "suite/checks/check.h"
 
 static bool applies(const struct evidence *e) { return program_count(e->c, VERB_LOAD) > 0 && program_count(e->c, VERB_SAVE) > 0; }
@@ -36,6 +37,32 @@ static int64_t differing(const struct tensor *a, const struct tensor *b)
     return count;
 }
 
+// The next gradient, taken at what was loaded.
+static void judge_forward(const struct evidence *e, struct finding *f, int load, const struct observed *loaded)
+{
+    for (int at = program_next(e->c, VERB_OBSERVE, load); at >= 0; at = program_next(e->c, VERB_OBSERVE, at + 1)) {
+        struct program_label l = program_label_at(e->c, at);
+        const struct observed *o = evidence_find(e, l.label);
+        struct tensors ref = {0};
+        if (!o || l.gradient_step < 0 || gradient_parameters(e, &l) != &loaded->full || !gradient_of(e, &l, &loaded->full, SHARE_ALL, &ref, NULL, NULL))
+            continue;
+        for (int p = 0; p < e->c->parameter_count; p++) {
+            const char *name = e->c->parameters[p].name;
+            const struct tensor *x = tensors_find2(&o->full, "grad", name), *r = tensors_find2(&ref, "grad", name);
+            struct fit fit;
+            struct noise noise;
+            if (!x || !r || !judge_fit(x, r, 0, x->count, &fit))
+                continue;
+            bool exact = e->c->layer == LAYER_EXACT, known = exact || noise_of(e, l.label, p, x->dtype, &noise);
+            double figure = exact ? (double)fit.differing : fit.distance == 0 ? 0 : known ? fit.distance / noise.l2 : NAN;
+            finding_compare(f, figure, exact ? 0 : e->budget, exact ? "elements" : "ratio", "Z26", "%s: the gradient of %s is %sthat at the loaded parameters",
+                            l.label, name, judge_compare(figure, exact ? 0 : e->budget) ? "" : "not ");
+        }
+        tensors_free(&ref);
+        return;
+    }
+}
+
 static void judge(const struct evidence *e, struct finding *f)
 {
     int save, load;
@@ -44,6 +71,7 @@ static void judge(const struct evidence *e, struct finding *f)
         finding_broken(f, "the program does not observe the state before save and after load");
         return;
     }
+    judge_forward(e, f, load, after);
     for (int i = 0; i < before->full.count; i++) {
         const struct tensor *a = &before->full.items[i], *b = tensors_find(&after->full, a->name);
         if (strncmp(a->name, "grad/", 5) == 0 || strncmp(a->name, "clipped/", 8) == 0)

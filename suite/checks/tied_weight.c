@@ -1,13 +1,14 @@
 // Claim: a tied weight is one tensor whose gradient is the sum of both uses, on every shard, also where the vocabulary is no multiple of N.
 // Source: the chain rule; docs/protocol.md (tied parameters once, under the name tied to).
 // How: gradient-ratio for the tied tensor alone, whole and per shard; a second tensor under the tied name must be equal to the first.
-//     The gradient of one use only is computed and named.
+//     The gradient of one use only is computed and named. The update is judged as in update-from-state: some shards may not train.
 // Catches: Z10 Z11
 // Blind to: ties across units other than embedding and output layer
 #include <stdio.h>
 
 #include "harness/judge/program.h"
 #include "harness/judge/ratio.h"
+#include "harness/judge/update.h"
 #include "suite/checks/check.h"
 
 static bool is_tied(const struct fsdp_case *c, int p)
@@ -44,6 +45,7 @@ static void judge(const struct evidence *e, struct finding *f)
             if (e->c->parameters[p].tied_to >= 0)
                 judge_copies(e, f, &e->observed[k], p);
     ratio_judge(e, f, is_tied, "Z10");
+    update_judge(e, f, is_tied, "Z10 Z22");
 }
 
 const struct check check_tied_weight = {

@@ -19,7 +19,7 @@ static bool applies(const struct evidence *e)
     return !exact && !adam_witness && any_taken && program_count(e->c, VERB_STEP) > 0;
 }
 
-static void judge(const struct evidence *e, struct finding *f) { update_judge(e, f, "Z23"); }
+static void judge(const struct evidence *e, struct finding *f) { update_judge(e, f, NULL, "Z23"); }
 
 const struct check check_update_from_state = {
     .name = "update-from-state", .number = 30, .claim = "state(s) = optimizer(state(s-1), gradient(s)), all of them the subject's",
