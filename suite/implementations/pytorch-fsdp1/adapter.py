@@ -21,11 +21,13 @@ from fsdpmark_adapter.worker import serve
 
 STRATEGIES = {"none": ShardingStrategy.NO_SHARD, "grad": ShardingStrategy.SHARD_GRAD_OP, "full": ShardingStrategy.FULL_SHARD,
               "hybrid": ShardingStrategy.HYBRID_SHARD}
+FILL = 42  # what FSDP1 puts between parameters to align them (torch/distributed/fsdp/_flat_param.py, _FLAT_PARAM_PADDING_VALUE)
 NAMES = {strategy: name for name, strategy in STRATEGIES.items()}
 
 
 class Fsdp1(Subject):
     implementation = "pytorch-fsdp1"
+    note = f"padding_max counts the distance from {FILL} where FSDP1 fills the space between parameters with it"
 
     @classmethod
     def unsupported_sharded(cls, case):
@@ -110,7 +112,8 @@ class Fsdp1(Subject):
         return self.shard(self.places[name][0])[begin:begin + length]
 
     def padding(self):
-        """Also the elements between parameters, which FSDP1 puts there to align their addresses."""
+        """Also the elements between parameters, which FSDP1 puts there to align their addresses. They hold a
+        constant, so it is the distance from it that would show a trained one."""
         if self.plain:
             return 0, 0.0
         spans, elements, largest = {}, 0, 0.0
@@ -121,7 +124,8 @@ class Fsdp1(Subject):
             elements += rest.numel() - sum(length for _, length in used)
             for begin, length in used:
                 rest[begin:begin + length] = 0
-            largest = max(largest, float(rest.abs().max()) if rest.numel() else 0.0)
+            if rest.numel():
+                largest = max(largest, float(torch.minimum(rest.abs(), (rest - FILL).abs()).max()))
         return elements, largest
 
     def configured(self):
@@ -136,9 +140,12 @@ class Fsdp1(Subject):
         named = NAMES[strategy]
         if self.case.sharding.strategy == "full" and strategy == ShardingStrategy.SHARD_GRAD_OP:
             named = "full"  # full without reshard after the forward is this strategy
+        reshards = {"reshard_after_forward": word(strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD))}
+        if self.world.size == 1:  # FSDP1 calls every strategy on one rank NO_SHARD: they are the same there
+            named, reshards = self.case.sharding.strategy, {}
         return {**super().configured(), "strategy": named, "mesh": f"{mesh[0]}x{mesh[1]}", "layout": "flat",
                 "fsdp_strategy": strategy.name,
-                "reshard_after_forward": word(strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)),
+                **reshards,
                 "wrap": self.case.sharding.wrap.policy, "units": str(len(FullyShardedDataParallel.fsdp_modules(root))),
                 "compute": DTYPE_NAMES[mixed.param_dtype] if mixed.param_dtype else parameter,
                 "reduce": DTYPE_NAMES[mixed.reduce_dtype] if mixed.reduce_dtype else parameter,

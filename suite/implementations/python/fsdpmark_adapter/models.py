@@ -14,17 +14,28 @@ def wide(x):
     return x if x.dtype == torch.float64 else x.float()
 
 
+PREFIXES = ("_checkpoint_wrapped_module.", "_fsdp_wrapped_module.", "_witness_")
+
+
+def clean(name):
+    """A parameter's name in the parameter table: without what wrappers, and WitnessUnit, put in."""
+    for prefix in PREFIXES:
+        name = name.replace(prefix, "")
+    return name
+
+
 class WitnessUnit(nn.Module):
-    """The sum over the unit's parameters of <w, x_row>: the gradient of w is the weighted x."""
+    """The sum over the unit's parameters of <w, x_row>: the gradient of w is the weighted x. Attributes have
+    a prefix, since a parameter may be called like a method of nn.Module (double, half)."""
 
     def __init__(self, unit):
         super().__init__()
         self.prefix = unit.name + "."
         for parameter in unit.parameters:
-            self.register_parameter(parameter.name, nn.Parameter(torch.zeros(parameter.shape)))
+            self.register_parameter("_witness_" + parameter.name, nn.Parameter(torch.zeros(parameter.shape)))
 
     def forward(self, x):
-        return sum(wide((x[self.prefix + name].to(w.dtype) * w).flatten(1)).sum(1) for name, w in self.named_parameters())
+        return sum(wide((x[self.prefix + clean(name)].to(w.dtype) * w).flatten(1)).sum(1) for name, w in self.named_parameters())
 
 
 class Witness(nn.Module):
@@ -147,13 +158,13 @@ KINDS = {"witness": Witness, "mlp": Mlp, "transformer": Transformer}
 def build(case, initial, dtype, device):
     """The case's model with the given initial values, in the dtype. The parameter table must be the model's own."""
     model = KINDS[case.model.kind](case.model)
-    own = {name: list(p.shape) for name, p in model.named_parameters()}
+    own = {clean(name): list(p.shape) for name, p in model.named_parameters()}
     table = {p.name: p.shape for p in case.parameters if p.tied_to is None}
     if own != table:
         odd = next(name for name in [*own, *table] if own.get(name) != table.get(name))
         raise ValueError(f"parameter table: found {odd} {table.get(odd)}, expected {own.get(odd)}")
     with torch.no_grad():
-        for name, p in model.named_parameters():
+        for name, p in ((clean(name), p) for name, p in model.named_parameters()):
             if list(initial[name].shape) != own[name]:
                 raise ValueError(f"init: found {name} {list(initial[name].shape)}, expected {own[name]}")
             p.copy_(initial[name])
@@ -175,6 +186,7 @@ def table(spec):
     """The parameter table of a model, as case.json has it."""
     rows, first = [], {}
     for name, p in KINDS[spec.kind](spec).named_parameters(remove_duplicate=False):
+        name = clean(name)
         rows.append({"name": name, "shape": list(p.shape), "unit": unit_of(name), "tied_to": first.get(id(p)),
                      "decay": p.dim() > 1 or spec.kind == "witness"})
         first.setdefault(id(p), name)

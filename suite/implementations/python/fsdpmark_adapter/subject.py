@@ -21,14 +21,6 @@ from . import models
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 STATE_KEYS = {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq", "momentum": "momentum_buffer"}
-WRAPPER_PREFIXES = ("_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
-
-
-def clean(name):
-    """A parameter's name in the parameter table: without what wrappers put in between."""
-    for prefix in WRAPPER_PREFIXES:
-        name = name.replace(prefix, "")
-    return name
 
 
 def word(flag):
@@ -38,6 +30,7 @@ def word(flag):
 class Subject:
     implementation = "pytorch"
     version = torch.__version__
+    note = ""  # a remark for hello
     options = {}  # name -> type of the implementation options that it knows
 
     def __init__(self, case, world):
@@ -109,7 +102,7 @@ class Subject:
         return text == "true" if kind is bool else kind(text)
 
     def named_parameters(self):
-        return {clean(name): p for name, p in self.model.named_parameters()}
+        return {models.clean(name): p for name, p in self.model.named_parameters()}
 
     def make_optimizer(self):
         spec = self.case.optimizer

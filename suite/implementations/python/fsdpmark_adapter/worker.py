@@ -23,7 +23,8 @@ def run_case(subject_class, job, world, case_id, answer):
     """Returns False where the case is unsupported."""
     folder = job.case_folder(case_id)
     hello = {"case": case_id, "rank": job.rank, "world_size": job.world_size,
-             "implementation": subject_class.implementation, "version": subject_class.version}
+             "implementation": subject_class.implementation, "version": subject_class.version,
+             **({"note": subject_class.note} if subject_class.note else {})}
     try:
         case = read_case(os.path.join(folder, "case.json"))
         fault = case.options.pop("fault", job.fault)

@@ -1,0 +1,130 @@
+"""Tokens per second of an adapter's optimizer step, on the same models as the cases.
+
+    python -m fsdpmark_adapter.bench --implementation NAME --model JSON --batch B --steps K [--strategy S]
+
+Run once per rank with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ...; alone: one rank). MODEL is the object of
+case.json; B rows per rank, AdamW, float32, one thread. A step is from barrier to barrier: zero_grad, forward,
+backward, optimizer. Every rank prints one line of JSON a step after a first one that is not counted:
+{"implementation", "rank", "world_size", "strategy", "step", "seconds", "tokens", "tokens_per_second", "loss"}; tokens are this rank's.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from . import models
+from .batch import Batches
+from .job import CASE, InputError, accept
+from .subject import Subject
+from .worker import leave
+from .world import World
+
+DEFAULT_STRATEGY = {"pytorch-ddp": "none"}
+
+
+def subject_class(name):
+    """The adapter's Subject, from suite/implementations/NAME/adapter.py."""
+    path = Path(__file__).resolve().parents[2] / name / "adapter.py"
+    if not path.exists():
+        raise InputError(f"--implementation: found {name!r}, expected a folder with an adapter.py beside {path.parents[1]}")
+    spec = importlib.util.spec_from_file_location("adapter", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return next(c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Subject) and c is not Subject)
+
+
+def make_case(model, world_size, batch, strategy):
+    sharding = {"strategy": strategy, "mesh": [world_size, 1] if strategy == "none" else [1, world_size], "layout": "any",
+                "reshard_after_forward": True, "wrap": {"policy": "block", "min_parameters": 0, "pattern": ""},
+                "prefetch": {"forward": 0, "backward": 1}, "offload": "none", "activation_checkpointing": False}
+    model = accept(model, CASE["model"], "--model")
+    return accept({
+        "protocol": 1, "id": "bench", "family": "bench", "layer": "calibrated", "world_size": world_size,
+        "global_rows": batch * world_size, "seed": 1, "model": json.loads(json.dumps(model, default=vars)),
+        "parameters": models.table(model), "sharding": sharding,
+        "precision": {"parameter": "f32", "compute": "f32", "reduce": "f32", "optimizer_state": "f32",
+                      "loss_scale": {"mode": "none", "initial": 1, "growth": 2, "backoff": 0.5, "interval": 2000}},
+        "optimizer": {"kind": "adamw", "lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1, "no_decay": True},
+        "clip": None, "loss": "mean_of_tokens", "divergent_init": False, "data": {}, "program": [], "checkpoint": "/nonexistent",
+        "options": {}}, CASE, "bench")
+
+
+def make_tensors(case):
+    """Random parameters N(0, 0.02^2), norms 1, biases 0; random inputs of one step, used again in each."""
+    torch.manual_seed(case.seed)
+    model, shape = case.model, (1, 1, case.global_rows)
+    init = {p.name: torch.randn(p.shape) * 0.02 if len(p.shape) > 1 else torch.full(p.shape, float(p.name.endswith("weight")))
+            for p in case.parameters if p.tied_to is None}
+    if model.kind == "transformer":
+        tokens = torch.randint(0, model.vocab, (*shape, model.context), dtype=torch.int32)
+        return init, {"tokens": tokens, "targets": tokens.roll(-1, dims=-1), "weight": torch.ones(*shape, model.context)}
+    if model.kind == "mlp":
+        return init, {"input": torch.randn(*shape, model.sizes[0]), "target": torch.randn(*shape, model.sizes[-1]), "weight": torch.ones(shape)}
+    return init, {**{"x/" + p.name: torch.randn(*shape, *p.shape) for p in case.parameters}, "weight": torch.ones(shape)}
+
+
+def step(subject, batches):
+    subject.optimizer.zero_grad()
+    with subject.communication(True):
+        inputs, extra = batches.at(0, 0, subject.compute)
+        loss = subject.forward(inputs, extra) * batches.scale(0, 0)
+        loss.backward()
+    subject.optimizer.step()
+    return float(loss.detach()) / subject.case.world_size
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="fsdpmark_adapter.bench")
+    parser.add_argument("--implementation", required=True)
+    parser.add_argument("--model", required=True, type=json.loads, help="the model object of case.json")
+    parser.add_argument("--batch", required=True, type=int, help="rows per rank")
+    parser.add_argument("--steps", required=True, type=int)
+    parser.add_argument("--strategy", help="default full, none for pytorch-ddp; one rank alone is never sharded by default")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    torch.set_num_threads(1)
+    rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "0" if size == 1 else "29500")
+    strategy = options.strategy or ("none" if size == 1 else DEFAULT_STRATEGY.get(options.implementation, "full"))
+    try:
+        make = subject_class(options.implementation)
+        case = make_case(options.model, size, options.batch, strategy)
+        reason = make.unsupported(case)
+        if reason:
+            raise InputError(f"--implementation {options.implementation}: {reason}")
+    except InputError as error:
+        print(error, file=sys.stderr)
+        leave(2)
+    world = World(rank, size, int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size)))
+    subject = make(case, world)
+    init, data = make_tensors(case)
+    subject.build(init)
+    batches = Batches(case, data, rank, world.device)
+    for k in range(options.steps + 1):
+        world.barrier()
+        begin = time.perf_counter()
+        loss = step(subject, batches)
+        if world.device.type == "cuda":
+            torch.cuda.synchronize()
+        world.barrier()
+        seconds = time.perf_counter() - begin
+        if k:
+            tokens = batches.tokens(0, 0)
+            print(json.dumps({"implementation": make.implementation, "rank": rank, "world_size": size, "strategy": strategy, "step": k - 1,
+                              "seconds": seconds, "tokens": tokens, "tokens_per_second": tokens / seconds, "loss": loss}), flush=True)
+    world.close()
+    leave(0)
+
+
+if __name__ == "__main__":
+    main()
