@@ -100,6 +100,7 @@ static void report(const struct evidence *e, struct finding *f, const struct pro
 {
     const char *prefix = observe_name((enum observe_bit)bit), *name = e->c->parameters[found->first].name;
     const struct tensor *a = tensors_find2(&o->full, prefix, name), *b = tensors_find2(ref, prefix, name);
+    bool gradient = bit == OBSERVE_GRAD || bit == OBSERVE_CLIPPED;
     struct fit fit;
     struct hint hint;
     struct place place;
@@ -111,11 +112,12 @@ static void report(const struct evidence *e, struct finding *f, const struct pro
     free(marks);
     hint_for(e, l, bit, o, ref, found, &hint);
     const char *named = judge_finite(fit.scalar) ? judge_scale_name(fit.scalar, e->c, scale, sizeof scale) : NULL;
-    const char *classes = hint.classes[0] ? hint.classes : place.only_last ? "Z11" : default_classes;
+    bool start = bit == OBSERVE_PARAM && l->steps_done == 0 && e->c->divergent_init;
+    const char *classes = program_after_load(e->c, l->at) ? "Z25 Z26" : start ? "Z24" : hint.classes[0] ? hint.classes : place.only_last ? "Z11" : default_classes;
     finding_compare(f, found->ulp, allowed, "ulp", classes,
-                    "%s, step %d: %s of %s differs from the truth in %lld of %lld elements, first at %lld (%.9g, expected %.9g)%s%s; "
+                    "%s, %s %d: %s of %s differs from the truth in %lld of %lld elements, first at %lld (%.9g, expected %.9g)%s%s; "
                     "a = %.6g%s%s%s, residual %.3g; %d of %d tensors differ%s%s",
-                    l->label, bit == OBSERVE_GRAD || bit == OBSERVE_CLIPPED ? l->gradient_step : l->steps_done - 1, prefix, name,
+                    l->label, gradient ? "step" : "steps done", gradient ? l->gradient_step : l->steps_done, prefix, name,
                     (long long)fit.differing, (long long)fit.count, (long long)fit.first, dtype_get(a->dtype, a->data, fit.first < 0 ? 0 : fit.first),
                     dtype_get(b->dtype, b->data, fit.first < 0 ? 0 : fit.first), place.text[0] ? ", " : "", place.text, fit.scalar,
                     named ? " (" : "", named ? named : "", named ? ")" : "", fit.residual, found->differing, found->compared,

@@ -16,7 +16,7 @@ bool family_has(const struct evidence *e, family_filter wanted)
     return false;
 }
 
-void family_judge(const struct evidence *e, struct finding *f, family_filter wanted, const char *classes, const char *other)
+void family_judge(const struct evidence *e, struct finding *f, family_filter wanted, const char *other)
 {
     int same = 0;
     for (int i = 0; i < e->family_count; i++) {
@@ -26,7 +26,7 @@ void family_judge(const struct evidence *e, struct finding *f, family_filter wan
         if (strcmp(m->digest, e->digest) == 0)
             same++;
         else
-            finding_fail(f, classes, "the final parameters are not those of %s (N = %d, strategy %s), which differs in %s only", m->case_id,
+            finding_fail(f, "", "the final parameters are not those of %s (N = %d, strategy %s), which differs in %s only", m->case_id,
                          m->world_size, strategy_name(m->strategy), other);
     }
     if (same > 0)

@@ -152,14 +152,15 @@ static void try_ranks(struct trial *t)
     int n = c->world_size, shards = c->sharding.shards;
     struct tensors *g = calloc((size_t)n, sizeof *g), own = {0}, replica = {0}, *shard_sum = calloc((size_t)n, sizeof *shard_sum);
     bool ok = n > 1;
+    const char *missing = c->sharding.strategy == STRATEGY_HYBRID ? "Z03 Z02" : "Z03";
     for (int r = 0; ok && r < n; r++)
         ok = gradient_of(t->e, t->l, t->parameters, (struct share){r, -1}, &g[r], NULL, NULL);
     if (ok) {
         compose(t, g, shards, n, &own);
-        offer(t, &own, 1, "Z03", "each shard holds its own rank's gradient: the reduction is missing");
-        offer(t, &own, 1.0 / n, "Z03", "each shard holds its own rank's gradient over N: the reduction is missing");
-        offer(t, &g[0], n, "Z03", "it is the gradient of rank 0's data only: the reduction is missing");
-        offer(t, &g[0], 1, "Z03", "it is rank 0's share only: the reduction is missing");
+        offer(t, &own, 1, missing, "each shard holds its own rank's gradient: the reduction is missing");
+        offer(t, &own, 1.0 / n, missing, "each shard holds its own rank's gradient over N: the reduction is missing");
+        offer(t, &g[0], n, missing, "it is the gradient of rank 0's data only: the reduction is missing");
+        offer(t, &g[0], 1, missing, "it is rank 0's share only: the reduction is missing");
         for (int r = 0; r < shards; r++)
             gradient_add(&replica, &g[r], 1);
         if (c->sharding.replicas > 1 && shards > 1) {
@@ -177,7 +178,7 @@ static void try_ranks(struct trial *t)
             struct tensors rest = {0};
             gradient_add(&rest, t->ref, 1);
             gradient_add(&rest, &g[r], -1);
-            offer(t, &rest, 1, "Z03", "the share of rank %d is missing from the sum", r);
+            offer(t, &rest, 1, missing, "the share of rank %d is missing from the sum", r);
             tensors_free(&rest);
         }
     }
@@ -202,7 +203,7 @@ static void try_history(struct trial *t)
         if (!o)
             continue;
         if (n->what & OBSERVE_PARAM && gradient_of(t->e, t->l, &o->full, SHARE_ALL, &old, NULL, NULL)) {
-            offer(t, &old, 1, "Z15", "it is the gradient at the parameters of label %s: stale parameters", n->label);
+            offer(t, &old, 1, c->sharding.activation_checkpointing ? "Z15 Z30" : "Z15", "it is the gradient at the parameters of label %s: stale parameters", n->label);
             tensors_free(&old);
         }
         if (n->what & OBSERVE_GRAD) {

@@ -91,6 +91,14 @@ void program_frozen(const struct fsdp_case *c, int at, bool *frozen)
             frozen[p] = frozen[c->parameters[p].tied_to];
 }
 
+bool program_after_load(const struct fsdp_case *c, int at)
+{
+    for (int i = at - 1; i >= 0 && c->program[i].verb != VERB_STEP; i--)
+        if (c->program[i].verb == VERB_LOAD)
+            return true;
+    return false;
+}
+
 int program_count(const struct fsdp_case *c, enum verb verb)
 {
     int count = 0;

@@ -27,6 +27,8 @@ struct program_label program_label_at(const struct fsdp_case *c, int at);
 void program_frozen(const struct fsdp_case *c, int at, bool *frozen);
 // The observe instruction with `bit`, the last before `at`, with no `step` or `load` in between; -1 where none.
 int program_state_before(const struct fsdp_case *c, int at, unsigned bit);
+// Does instruction `at` show what a load brought, no step in between?
+bool program_after_load(const struct fsdp_case *c, int at);
 // Number of instructions of a verb.
 int program_count(const struct fsdp_case *c, enum verb verb);
 // Index of the first instruction of a verb at or after `from`, or -1.

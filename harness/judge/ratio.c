@@ -115,7 +115,11 @@ static void report(const struct walk *w, struct finding *f, const char *default_
     const char *named = judge_finite(fit.scalar) ? judge_scale_name(fit.scalar, e->c, scale, sizeof scale) : NULL;
     if (w->worst_rank >= 0)
         snprintf(shard, sizeof shard, " (shard of rank %d)", w->worst_rank);
-    finding_compare(f, w->worst, e->budget, "ratio", hint.classes[0] ? hint.classes : place.only_last ? "Z11" : default_classes,
+    bool tied = false; // the only tensor that is wrong is one with two uses
+    for (int q = 0; q < e->c->parameter_count && w->differing == 1; q++)
+        tied |= e->c->parameters[q].tied_to == p;
+    const char *classes = hint.classes[0] ? hint.classes : tied ? "Z10 Z11" : place.only_last ? "Z11" : default_classes;
+    finding_compare(f, w->worst, e->budget, "ratio", classes,
                     "%s, step %d: the gradient of %s%s is %.3g times the noise away from float64 at the subject's own parameters%s%s; "
                     "a = %.6g%s%s%s, residual %.3g; %d of %d tensors differ%s%s",
                     w->l->label, w->l->gradient_step, name, shard, w->worst, place.text[0] ? ", " : "", place.text, fit.scalar, named ? " (" : "",

@@ -151,6 +151,19 @@ static double worst_ratio(const struct evidence *e, const struct update *u, cons
     return worst;
 }
 
+// Is it a moment that was rounded to bf16: near the right values, but all of them numbers of bf16, which those are not?
+static bool kept_in_bf16(const struct tensor *x, const struct tensor *ref)
+{
+    bool needed = false;
+    for (int64_t i = 0; i < x->count; i++) {
+        double value = dtype_get(x->dtype, x->data, i), right = dtype_get(ref->dtype, ref->data, i);
+        if (bf16_to_f32(bf16_from_f64(value)) != value || fabs(value - right) > 0x1p-7 * fabs(right))
+            return false;
+        needed |= bf16_to_f32(bf16_from_f64(right)) != (float)right;
+    }
+    return needed;
+}
+
 static void report(const struct evidence *e, struct finding *f, const struct update *u, const struct tensors *expected, int p, unsigned bit,
                    double ratio, int64_t at, const bool *marks, bool filtered, const char *default_classes)
 {
@@ -163,8 +176,9 @@ static void report(const struct evidence *e, struct finding *f, const struct upd
     if (before && bit == OBSERVE_PARAM)
         hint_update(e, x, ref, before, &hint);
     int load = program_next(e->c, VERB_LOAD, 0);
+    bool narrow = bit != OBSERVE_PARAM && kept_in_bf16(x, ref);
     bool loaded = load >= 0 && load < u->at; // what was right before a load and is wrong after it was not restored
-    const char *classes = filtered ? default_classes : loaded ? "Z26 Z23" : hint.classes[0] ? hint.classes : place.only_last ? "Z11" : default_classes;
+    const char *classes = filtered ? default_classes : loaded ? "Z26 Z23" : narrow ? "Z20" : hint.classes[0] ? hint.classes : place.text[0] && !place.everywhere ? "Z11" : default_classes;
     finding_compare(f, ratio, 1, "bound", classes,
                     "%s, step count %d: %s of %s is not what its own state and gradient give: element %lld is %.9g, expected %.9g%s%s%s%s",
                     u->after->label, u->step_count, prefix, name, (long long)at, dtype_get(x->dtype, x->data, at),

@@ -67,7 +67,7 @@ static void judge(const struct evidence *e, struct finding *f)
             bound += pow(l.steps_done * drift(e, square, i, e->budget * noise, l.steps_done), 2);
         double allowed = 2 * sqrt(bound) + 2 * l.steps_done * dtype_unit_roundoff(x->dtype) * fit.ref_norm, ratio = fit.distance == 0 ? 0 : fit.distance / allowed;
         judge_figure(e, l.label, name, ratio, 1, "bound");
-        finding_compare(f, ratio, 1, "bound", "Z23 Z22", "after %d steps %s is %.3g away from the float64 run, %.3g of what noise allows; a = %.6g, residual %.3g",
+        finding_compare(f, ratio, 1, "bound", "", "after %d steps %s is %.3g away from the float64 run, %.3g of what noise allows; a = %.6g, residual %.3g",
                         l.steps_done, name, fit.distance, ratio, fit.scalar, fit.residual);
     }
 }

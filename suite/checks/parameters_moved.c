@@ -65,7 +65,7 @@ static void judge(const struct evidence *e, struct finding *f)
             continue;
         moved++;
         if (!differs(x, y))
-            finding_fail(f, "Z22 Z13", "%s is the same at %s and %s, the truth moves it", name, from, to);
+            finding_fail(f, program_count(e->c, VERB_UNFREEZE) > 0 ? "Z13 Z22" : e->c->precision.compute == DTYPE_BF16 ? "Z22 Z20" : "Z22", "%s is the same at %s and %s, the truth moves it", name, from, to);
     }
     if (moved == 0)
         finding_broken(f, "the truth moves no parameter between %s and %s: the case is vacuous", from, to);

@@ -11,7 +11,7 @@ static bool other_count(const struct evidence *e, const struct family_member *m)
 
 static bool applies(const struct evidence *e) { return exact_case(e) && exact_allowance(e->c) == 0 && family_has(e, other_count); }
 
-static void judge(const struct evidence *e, struct finding *f) { family_judge(e, f, other_count, "Z11 Z01", "another number of ranks"); }
+static void judge(const struct evidence *e, struct finding *f) { family_judge(e, f, other_count, "another number of ranks"); }
 
 const struct check check_rank_count = {
     .name = "rank-count", .number = 4, .claim = "final parameters are the same for every N, bitwise", .source = "linearity of the gradient",

@@ -39,7 +39,10 @@ static void judge_label(const struct evidence *e, struct finding *f, const struc
         }
         if (a && b) {
             judge_figure(e, l->label, name, worst, 1, "bound");
-            finding_compare(f, worst, 1, "bound", "Z01 Z03", "%s: the gradient of %s errs by %.3g of the bound of a sum of %.0f terms", l->label, name, worst, terms);
+            struct fit fit;
+            char scale[32];
+            bool named = judge_fit(a, b, 0, a->count, &fit) && fit.residual < 1e-3 && judge_scale_name(fit.scalar, e->c, scale, sizeof scale);
+            finding_compare(f, worst, 1, "bound", named ? "Z01" : "", "%s: the gradient of %s errs by %.3g of the bound of a sum of %.0f terms", l->label, name, worst, terms);
         }
     }
 }

@@ -30,6 +30,19 @@ static int64_t differences(const struct tensor *full, const struct tensor *own, 
     return count;
 }
 
+// What a difference can mean, by where it is first seen: labels are walked in order, so all before it agree.
+static const char *classes_of(const struct evidence *e, const char *label, unsigned bit)
+{
+    int at = -1;
+    for (int i = 0; i < e->c->program_length; i++)
+        at = e->c->program[i].verb == VERB_OBSERVE && strcmp(e->c->program[i].label, label) == 0 ? i : at;
+    if (at >= 0 && program_after_load(e->c, at))
+        return "Z26 Z25";
+    if (bit == OBSERVE_GRAD || bit == OBSERVE_CLIPPED)
+        return e->c->sharding.strategy == STRATEGY_HYBRID ? "Z03 Z02" : "Z03";
+    return at >= 0 && program_label_at(e->c, at).steps_done == 0 ? "Z24" : "Z15 Z10";
+}
+
 static int judge_kind(const struct evidence *e, struct finding *f, const struct observed *o, unsigned bit, int p)
 {
     const char *prefix = observe_name((enum observe_bit)bit), *name = e->c->parameters[p].name;
@@ -42,7 +55,7 @@ static int judge_kind(const struct evidence *e, struct finding *f, const struct 
         if (!own || own->count != part->total || own->dtype != full->dtype)
             continue;
         int64_t off = differences(full, own, part, &first);
-        finding_compare(f, (double)off, 0, "elements", bit == OBSERVE_PARAM && o == &e->observed[0] ? "Z24 Z03" : "Z03 Z10",
+        finding_compare(f, (double)off, 0, "elements", classes_of(e, o->label, bit),
                         "%s: %s of %s on rank %d differs from the gathered tensor in %lld of its %lld elements, first at %lld", o->label, prefix, name, r,
                         (long long)off, (long long)part->total, (long long)first);
         if (off > 0 && !f->ranks[0])

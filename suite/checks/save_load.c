@@ -55,7 +55,7 @@ static void judge_forward(const struct evidence *e, struct finding *f, int load,
                 continue;
             bool exact = e->c->layer == LAYER_EXACT, known = exact || noise_of(e, l.label, p, x->dtype, &noise);
             double figure = exact ? (double)fit.differing : fit.distance == 0 ? 0 : known ? fit.distance / noise.l2 : NAN;
-            finding_compare(f, figure, exact ? 0 : e->budget, exact ? "elements" : "ratio", "Z26", "%s: the gradient of %s is %sthat at the loaded parameters",
+            finding_compare(f, figure, exact ? 0 : e->budget, exact ? "elements" : "ratio", "Z26 Z15", "%s: the gradient of %s is %sthat at the loaded parameters",
                             l.label, name, judge_compare(figure, exact ? 0 : e->budget) ? "" : "not ");
         }
         tensors_free(&ref);

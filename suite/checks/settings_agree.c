@@ -14,7 +14,7 @@ static bool same_strategy(const struct evidence *e, const struct family_member *
 
 static bool applies(const struct evidence *e) { return exact_case(e) && exact_allowance(e->c) == 0 && family_has(e, same_strategy); }
 
-static void judge(const struct evidence *e, struct finding *f) { family_judge(e, f, same_strategy, "Z16 Z15", "other settings"); }
+static void judge(const struct evidence *e, struct finding *f) { family_judge(e, f, same_strategy, "other settings"); }
 
 const struct check check_settings_agree = {
     .name = "settings-agree", .number = 28, .claim = "final parameters do not depend on wrapping, prefetch, layout, offload, bitwise",

@@ -14,7 +14,7 @@ static bool other_strategy(const struct evidence *e, const struct family_member 
 
 static bool applies(const struct evidence *e) { return exact_case(e) && exact_allowance(e->c) == 0 && family_has(e, other_strategy); }
 
-static void judge(const struct evidence *e, struct finding *f) { family_judge(e, f, other_strategy, "Z02 Z03", "another strategy"); }
+static void judge(const struct evidence *e, struct finding *f) { family_judge(e, f, other_strategy, "another strategy"); }
 
 const struct check check_strategies_agree = {
     .name = "strategies-agree", .number = 5, .claim = "none = optimizer = grad = full = hybrid, bitwise", .source = "ZeRO section 5",

@@ -378,10 +378,10 @@ static void families_need_equal_truths(void **state)
     assert_false(family_has(&e, any_member));
     members[0].truth_digest = "t";
     assert_true(family_has(&e, any_member));
-    family_judge(&e, &f, any_member, "Z16", "nothing");
+    family_judge(&e, &f, any_member, "nothing");
     assert_int_equal(f.verdict, VERDICT_PASS);
     members[0].digest = "y";
-    family_judge(&e, &f, any_member, "Z16", "nothing");
+    family_judge(&e, &f, any_member, "nothing");
     assert_int_equal(f.verdict, VERDICT_FAIL);
 }
 

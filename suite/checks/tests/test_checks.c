@@ -217,6 +217,13 @@ static void tied_copy(struct synthetic *s)
     struct tensor *copy = tensors_add((struct tensors *)&evidence_find(&s->e, "s0")->full, "param/head.weight", t->dtype, t->dims, t->shape, t->data, true);
     ((float *)copy->data)[3] += 1;
 }
+static void moments_in_bf16(struct synthetic *s, int step, struct tensors *state, const struct tensors *before)
+{
+    (void)s, (void)step, (void)before;
+    for (int i = 0; i < state->count; i++)
+        for (int64_t k = 0; strncmp(state->items[i].name, "exp_avg/", 8) == 0 && k < state->items[i].count; k++)
+            ((double *)state->items[i].data)[k] = bf16_to_f32(bf16_from_f64(((double *)state->items[i].data)[k]));
+}
 static void wrong_config(struct synthetic *s) { json_object_set_new(json_object_get(s->answers[1].events[0].fields, "configured"), "compute", json_string("bf16")); }
 static void no_config(struct synthetic *s) { json_object_clear(json_object_get(s->answers[0].events[0].fields, "configured")); }
 static void held_twice(struct synthetic *s)
@@ -328,11 +335,11 @@ static const struct row {
     {"accumulation", MICROS, {.gradient = reapplied}, VERDICT_FAIL, "c = 1/N", "Z05"},
     {"accumulation", MICROS, {.finish = no_labels}, VERDICT_BROKEN, "", ""},
     {"rank-count", EXACT, {.finish = other_n}, VERDICT_PASS, "", ""},
-    {"rank-count", EXACT, {.finish = other_n_off}, VERDICT_FAIL, "N = 1", "Z11"},
+    {"rank-count", EXACT, {.finish = other_n_off}, VERDICT_FAIL, "N = 1", ""},
     {"strategies-agree", EXACT, {.finish = other_way}, VERDICT_PASS, "", ""},
-    {"strategies-agree", EXACT, {.finish = other_way_off}, VERDICT_FAIL, "strategy none", "Z02"},
+    {"strategies-agree", EXACT, {.finish = other_way_off}, VERDICT_FAIL, "strategy none", ""},
     {"settings-agree", EXACT, {.finish = other_set}, VERDICT_PASS, "", ""},
-    {"settings-agree", EXACT, {.finish = other_set_off}, VERDICT_FAIL, "other settings", "Z16"},
+    {"settings-agree", EXACT, {.finish = other_set_off}, VERDICT_FAIL, "other settings", ""},
     {"mesh-gradient", MESH, {0}, VERDICT_PASS, "", ""},
     {"mesh-gradient", MESH, {.gradient = times_replicas}, VERDICT_FAIL, "a = 2 (R)", "Z02"},
     {"mesh-gradient", MESH, {.gradient = replica0_only}, VERDICT_FAIL, "over replicas is missing", "Z03"},
@@ -396,8 +403,9 @@ static const struct row {
     {"fresh-parameters", GPT, {.gradient = stale}, VERDICT_FAIL, "of the way", "Z15"},
     {"fresh-parameters", EXACT, {.finish = no_labels}, VERDICT_BROKEN, "", ""},
     {"replicas-agree", MESH, {0}, VERDICT_PASS, "", ""},
-    {"replicas-agree", MESH, {.finish = local_off}, VERDICT_FAIL, "on rank 1 differs", "Z03"},
+    {"replicas-agree", MESH, {.finish = local_off}, VERDICT_FAIL, "on rank 1 differs", "Z15"},
     {"replicas-agree", MESH, {.finish = nothing_reported}, VERDICT_BROKEN, "", ""},
+    {"update-from-state", RESUME, {.update = moments_in_bf16}, VERDICT_FAIL, "exp_avg of", "Z20"},
     {"save-load", RESUME, {0}, VERDICT_PASS, "", ""},
     {"save-load", RESUME, {.finish = loaded_off}, VERDICT_FAIL, "loaded: exp_avg/layers.0.weight", "Z25"},
     {"update-from-state", RESUME, {0}, VERDICT_PASS, "2 steps", ""},
@@ -422,10 +430,10 @@ static const struct row {
     {"loss-per-step", EXACT, {0}, VERDICT_PASS, "", ""},
     {"loss-per-step", EXACT, {.loss_factor = 2}, VERDICT_FAIL, "(N times)", "Z01"},
     {"loss-per-step", GPT, {0}, VERDICT_PASS, "", ""},
-    {"loss-per-step", GPT, {.loss_factor = 1.01}, VERDICT_FAIL, "add up to", "Z09"},
+    {"loss-per-step", GPT, {.loss_factor = 1.01}, VERDICT_FAIL, "add up to", ""},
     {"loss-per-step", EXACT, {.finish = no_labels}, VERDICT_BROKEN, "", ""},
     {"after-steps", GPT, {0}, VERDICT_PASS, "after 3 steps", ""},
-    {"after-steps", GPT, {.update = fixed}, VERDICT_FAIL, "after 3 steps", "Z23"},
+    {"after-steps", GPT, {.update = fixed}, VERDICT_FAIL, "after 3 steps", ""},
     {"after-steps", GPT, {.finish = no_labels}, VERDICT_BROKEN, "", ""},
     {"configured-as-asked", EXACT, {0}, VERDICT_PASS, "", ""},
     {"configured-as-asked", EXACT, {.finish = wrong_config}, VERDICT_FAIL, "rank 1 configured compute = bf16, the case asks for f32", "Z19"},
@@ -451,7 +459,7 @@ static void row_holds(void **state)
     struct synthetic *s = synthetic_run(row->yaml, &row->fault);
     struct finding f = synthetic_judge(s, row->check);
     if (f.verdict != row->verdict || !strstr(f.message, row->message) || (row->classes && strncmp(f.classes, row->classes, strlen(row->classes)) != 0) ||
-        (row->classes && row->classes[0] == 0 && f.classes[0] != 0))
+        (row->classes && row->classes[0] == 0 && f.classes[0] != 0) /* "" names none */)
         fail_msg("%s: %s [%s] %s; expected %s [%s] ...%s...", row->check, verdict_name(f.verdict), f.classes, f.message, verdict_name(row->verdict),
                  row->classes ? row->classes : "any", row->message);
     if (row->verdict == VERDICT_PASS && !isnan(f.figure))
