@@ -31,7 +31,7 @@ bool draft_overlay(struct draft *d, const struct document *doc, const struct nod
 // doc gets the nodes of expanded shorthands; at locates complaints.
 bool draft_finish(struct draft *d, struct document *doc, const struct node *at, struct error *error);
 // Program: the explicit one or the standard one (program.c).
-bool draft_program(struct draft *d, struct document *doc, struct error *error);
+bool draft_program(struct draft *d, struct document *doc, const struct node *at, struct error *error);
 
 // Is this the name of a key, or a dotted path that begins with one? Sets the error otherwise.
 bool draft_key_known(const struct document *doc, const struct node *at, int line, const char *key, struct error *error);

@@ -86,7 +86,7 @@ bool draft_finish(struct draft *d, struct document *doc, const struct node *at, 
         c->clip = CLIP_L2;
     if (d->rows_per_rank)
         c->global_rows = d->rows_per_rank * c->world_size;
-    if (!draft_program(d, doc, error))
+    if (!draft_program(d, doc, at, error))
         return false;
     if (!model_parameter_table(c, &problem))
         return node_error(doc, node_get(at, "model") ? node_get(at, "model") : at, error, "case '%.60s': model: %s", d->name, problem.text);

@@ -9,6 +9,8 @@
 #include "harness/cases/draft.h"
 #include "harness/protocol/memory.h"
 
+enum { PROGRAM_MAX = 100000 }; // verbs
+
 static struct instruction *add(struct fsdp_case *c, enum verb verb, int step)
 {
     c->program = memory_grow(c->program, (size_t)c->program_length, sizeof *c->program);
@@ -155,19 +157,21 @@ static void drop_local(struct fsdp_case *c)
         c->program[i].local = false;
 }
 
-bool draft_program(struct draft *d, struct document *doc, struct error *error)
+bool draft_program(struct draft *d, struct document *doc, const struct node *at, struct error *error)
 {
     struct fsdp_case *c = &d->c;
     free(c->program);
     c->program = NULL;
     if (!d->program) {
         add_init(d);
-        for (int k = 0; k < c->data.steps; k++)
+        for (int k = 0; k < c->data.steps && c->program_length <= PROGRAM_MAX; k++)
             add_train(d, k);
     }
-    for (int i = 0; d->program && i < d->program->count; i++)
+    for (int i = 0; d->program && i < d->program->count && c->program_length <= PROGRAM_MAX; i++)
         if (!add_item(d, doc, i, error))
             return false;
+    if (c->program_length > PROGRAM_MAX)
+        return node_error(doc, at, error, "case '%.60s': found a program of more than %d verbs, expected fewer", d->name, PROGRAM_MAX);
     if (c->program[c->program_length - 1].verb != VERB_STOP)
         add(c, VERB_STOP, 0);
     if (c->world_size == 1)

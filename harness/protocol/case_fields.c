@@ -53,11 +53,11 @@ static const struct field mlp_fields[] = {
     {"sizes", FIELD_LIST, IN(model_spec, sizes), COUNT(model_spec, size_count), .span = sizeof(int64_t), .element = &whole64},
     {"bias", FIELD_BOOL, IN(model_spec, bias)},
     {"calls", FIELD_LIST, IN(model_spec, calls), COUNT(model_spec, call_count), .span = sizeof(int), .element = &whole},
-    {"unused", FIELD_INT, IN(model_spec, unused), RANGE(0, 1000)},
+    {"unused", FIELD_INT, IN(model_spec, unused), RANGE(0, 200)},
     {0},
 };
 static const struct field transformer_fields[] = {
-    {"layers", FIELD_INT64, IN(model_spec, layers), RANGE(1, 1000)},
+    {"layers", FIELD_INT64, IN(model_spec, layers), RANGE(1, 200)},
     {"dim", FIELD_INT64, IN(model_spec, dim), RANGE(1, LARGEST)},
     {"heads", FIELD_INT64, IN(model_spec, heads), RANGE(1, LARGEST)},
     {"kv_heads", FIELD_INT64, IN(model_spec, kv_heads), RANGE(1, LARGEST)},

@@ -66,6 +66,7 @@ static const struct { const char *text, *message; } bad_cases[] = {
     {HEAD "step: 3\n", "c.yaml:5: found unknown field 'step' (did you mean 'steps'?), expected one of name, title, matrix, exclude, layer, seed, model, sharding, optimizer, clip, loss, divergent_init, ranks, rows_per_rank, global_rows, steps, micros, sync, mesh, precision, data, observe_local, program, strategy, layout, reshard_after_forward, wrap, prefetch, offload or activation_checkpointing"},
     {HEAD "steps: three\n", "c.yaml:5: steps: found 'three', expected a whole number from 1 to 100000"},
     {HEAD "steps: 0\n", "c.yaml:5: steps: found '0', expected a whole number from 1 to 100000"},
+    {HEAD "steps: 100000\nmicros: 10000\n", "c.yaml:1: case 'a': found a program of more than 100000 verbs, expected fewer"},
     {HEAD "ranks: 100\n", "c.yaml:5: ranks: found '100', expected a whole number from 1 to 64"},
     {HEAD "ranks: [1, 2]\n", "c.yaml:5: ranks: found a list of 2, expected a whole number from 1 to 64"},
     {HEAD "sync: always\n", "c.yaml:5: sync: found 'always', expected one of all or last"},
