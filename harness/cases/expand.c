@@ -245,7 +245,8 @@ bool expand_names(const char *path, struct string_list *names, struct string_lis
         const struct node *node = cases ? cases->items[i] : doc.root;
         struct draft d;
         draft_start(&d);
-        fine = draft_overlay(&d, &doc, node, DRAFT_CASE, error) &&
+        fine = (!defaults || draft_overlay(&d, &doc, defaults, DRAFT_DEFAULTS, error)) &&
+               draft_overlay(&d, &doc, node, DRAFT_CASE, error) &&
                ((d.name && d.title) || node_error(&doc, node, error, "found a case without name or title, expected both"));
         if (fine) {
             string_list_add(names, d.name);
