@@ -327,6 +327,7 @@ static int run_selftest(struct selftest *t)
         fprintf(stderr, "fsdpmark selftest: interrupted\n");
     else
         status = conclude(t, out);
+    json_decref(environment);
     struct error own = {0};
     if (!session_close(&t->session, interrupt_signal() || error.text[0] ? -1 : status, stderr, &own))
         options_bad(t->cli->command, "%s", own.text);

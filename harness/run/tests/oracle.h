@@ -116,19 +116,21 @@ static void oracle_obey(struct oracle *o, const struct instruction *in)
 // After hello, before any work.
 static void oracle_misbehave(struct oracle *o)
 {
+    // _exit and the default action: a sanitizer must not turn one end into another.
+    signal(SIGSEGV, SIG_DFL);
     if (oracle_is(o, "crash"))
         raise(SIGSEGV);
     if (oracle_is(o, "exit"))
-        exit(3);
+        _exit(3);
     if (oracle_is(o, "leave"))
-        exit(0);
+        _exit(0);
     while (oracle_is(o, "hang"))
         pause();
     if (oracle_is(o, "garbage"))
         oracle_raw(o, "this is no event\n");
     if (oracle_is(o, "error")) {
         oracle_say(o, "error", json_pack("{ss}", "message", "the shards do not fit"));
-        exit(1);
+        _exit(1);
     }
 }
 
@@ -152,30 +154,41 @@ static void oracle_load(struct oracle *o)
     free(truth);
 }
 
+static void oracle_answer(struct oracle *o)
+{
+    oracle_hello(o);
+    if (oracle_is(o, "unsupported")) {
+        oracle_say(o, "unsupported", json_pack("{ss}", "reason", "not on a Monday"));
+        return;
+    }
+    fprintf(stderr, "rank %d works\n", o->job->rank);
+    oracle_misbehave(o);
+    for (int i = 0; i < o->c.program_length && o->c.program[i].verb != VERB_STOP; i++)
+        oracle_obey(o, &o->c.program[i]);
+    oracle_say(o, "done", json_object());
+    if (oracle_is(o, "more"))
+        oracle_raw(o, "{\"event\": \"done\"}\n");
+}
+
+// True where the process shall end badly after its last case.
 static bool oracle_serve(const struct job *job, const char *id)
 {
     struct oracle o = {.job = job, .folder = memory_format("%s/%s", job->folder, id)};
     struct error error = {0};
     oracle_load(&o);
     if (oracle_is(&o, "silent"))
-        exit(5);
-    if (oracle_is(&o, "nothing"))
-        return false;
-    if (!answer_open(&o.answer, o.folder, job->rank, &error))
-        exit(9);
-    oracle_hello(&o);
-    if (oracle_is(&o, "unsupported")) {
-        oracle_say(&o, "unsupported", json_pack("{ss}", "reason", "not on a Monday"));
-        return false;
+        _exit(5);
+    if (!oracle_is(&o, "nothing")) {
+        if (!answer_open(&o.answer, o.folder, job->rank, &error))
+            exit(9);
+        oracle_answer(&o);
+        answer_close(&o.answer);
     }
-    fprintf(stderr, "rank %d works\n", job->rank);
-    oracle_misbehave(&o);
-    for (int i = 0; i < o.c.program_length && o.c.program[i].verb != VERB_STOP; i++)
-        oracle_obey(&o, &o.c.program[i]);
-    oracle_say(&o, "done", json_object());
-    if (oracle_is(&o, "more"))
-        oracle_raw(&o, "{\"event\": \"done\"}\n");
-    return oracle_is(&o, "bad-end");
+    bool bad_end = oracle_is(&o, "bad-end");
+    truth_free(&o.truth);
+    case_free(&o.c);
+    free(o.folder);
+    return bad_end;
 }
 
 static int oracle_main(void)
@@ -189,6 +202,7 @@ static int oracle_main(void)
     }
     for (int i = 0; i < job.case_count; i++)
         bad_end = oracle_serve(&job, job.cases[i]);
+    job_free(&job);
     return bad_end ? 7 : 0;
 }
 
