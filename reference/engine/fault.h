@@ -11,8 +11,10 @@
 
 #ifdef FSDPMARK_FAULTS
 #define FAULT(name) fault_is(#name)
+enum { FAULT_BUILD = 1 };
 #else
 #define FAULT(name) 0
+enum { FAULT_BUILD = 0 };
 #endif
 
 // Sets the active fault (NULL: none); the string is borrowed.

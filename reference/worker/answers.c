@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "version.h"
 #include "reference/engine/observe.h"
@@ -41,11 +42,12 @@ static json_t *configured(const struct fsdp_case *c, const struct engine *e, con
     return o;
 }
 
-bool answers_hello(struct answer_writer *w, const struct fsdp_case *c, const struct engine *e, const char *backend, int rank, int ranks)
+bool answers_hello(struct answer_writer *w, const char *id, const struct fsdp_case *c, const struct engine *e,
+                   const struct comm_world *world)
 {
     return answer_event(w, "hello",
-                        json_pack("{s:s,s:i,s:i,s:s,s:s,s:o}", "case", c->id, "rank", rank, "world_size", ranks, "implementation",
-                                  "reference", "version", FSDPMARK_VERSION, "configured", configured(c, e, backend)));
+                        json_pack("{s:s,s:i,s:i,s:s,s:s,s:o}", "case", id, "rank", world->all.rank, "world_size", world->all.size, "implementation",
+                                  "reference", "version", FSDPMARK_VERSION, "configured", c ? configured(c, e, world->backend->name) : json_object()));
 }
 
 static json_t *parts_of(const struct engine *e, const struct unit *u, int member, bool all)
@@ -90,10 +92,13 @@ bool answers_memory(struct answer_writer *w, const struct engine *e)
         json_object_set_new(predicted, name, json_integer((json_int_t)(e->device.plan.bytes[t] + e->host.plan.bytes[t])));
         json_object_set_new(taken, name, json_integer((json_int_t)(e->device.taken.bytes[t] + e->host.taken.bytes[t])));
     }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
     json_object_set_new(o, "predicted", predicted);
     json_object_set_new(o, "bytes", taken);
     json_object_set_new(o, "total", json_integer((json_int_t)(e->device.used + e->host.used)));
     json_object_set_new(o, "host", json_integer((json_int_t)e->host.used));
+    json_object_set_new(o, "peak_resident", json_integer((json_int_t)usage.ru_maxrss * 1024)); // of the whole process so far
     json_object_set_new(o, "kernel_scratch", json_integer((json_int_t)kernels_scratch_bytes()));
     return answer_event(w, "memory", o);
 }

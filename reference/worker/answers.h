@@ -5,8 +5,10 @@
 #include "harness/protocol/answer.h"
 #include "reference/engine/engine.h"
 
-bool answers_hello(struct answer_writer *w, const struct fsdp_case *c, const struct engine *e, const char *backend, int rank, int ranks);
-// The three shards events. final: after the last step, with the largest value found in the padding.
+// c NULL: the case could not be read; e NULL: the engine is not open.
+bool answers_hello(struct answer_writer *w, const char *id, const struct fsdp_case *c, const struct engine *e,
+                   const struct comm_world *world);
+// The three shards events, with the largest value found in the padding.
 bool answers_shards(struct answer_writer *w, const struct engine *e);
 bool answers_memory(struct answer_writer *w, const struct engine *e);
 bool answers_traffic(struct answer_writer *w, const struct engine *e);

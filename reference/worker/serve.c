@@ -65,16 +65,18 @@ static bool train(struct loaded *l, struct comm_world *world, struct answer_writ
     struct engine e;
     const char *fault = case_option(&l->c, "fault");
     const char *unsupported = engine_unsupported(&l->c);
-    int rank = world->all.rank, ranks = world->all.size;
-    fault_set(fault ? fault : getenv("FSDPMARK_FAULT"));
+    fault = fault ? fault : getenv("FSDPMARK_FAULT");
+    fault_set(fault);
+    if (fault && !FAULT_BUILD)
+        unsupported = "a seeded fault was asked for, and this build carries none: use fsdp-reference-faulty";
     if (unsupported)
-        return answers_hello(w, &l->c, NULL, world->backend->name, rank, ranks) &&
+        return answers_hello(w, l->c.id, &l->c, NULL, world) &&
                answer_event(w, "unsupported", json_pack("{s:s}", "reason", unsupported));
     if (!engine_open(&e, &l->c, world, &l->data, &l->init, error)) {
-        answers_hello(w, &l->c, NULL, world->backend->name, rank, ranks);
+        answers_hello(w, l->c.id, &l->c, NULL, world);
         return false;
     }
-    bool ok = answers_hello(w, &l->c, &e, world->backend->name, rank, ranks) && answers_shards(w, &e) &&
+    bool ok = answers_hello(w, l->c.id, &l->c, &e, world) && answers_shards(w, &e) &&
               program_run(&e, w, error) && answers_shards(w, &e) && answers_memory(w, &e) && answers_traffic(w, &e) &&
               comm_barrier(&e.comm, error) && answer_event(w, "done", NULL);
     engine_close(&e);
@@ -92,7 +94,10 @@ static bool serve_case(const struct job *j, const char *id, struct comm_world *w
         fprintf(stderr, "%s\n", error.text);
         return false;
     }
-    bool ok = load_case(j, folder, &l, &error) && train(&l, world, &w, &error);
+    bool ok = load_case(j, folder, &l, &error);
+    if (!ok)
+        answers_hello(&w, id, NULL, NULL, world);
+    ok = ok && train(&l, world, &w, &error);
     if (!ok) {
         fprintf(stderr, "%s: %s\n", id, error.text);
         answer_event(&w, "error", json_pack("{s:s}", "message", error.text));
