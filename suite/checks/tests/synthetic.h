@@ -370,7 +370,7 @@ static struct synthetic *synthetic_run(const char *yaml, const struct fault *fau
 static void synthetic_free(struct synthetic *s)
 {
     char command[128];
-    for (int i = 0; i < s->e.observed_count; i++) {
+    for (int i = 0; i < SYNTHETIC_LABELS; i++) { // a fault may have hidden labels from the evidence
         for (int r = 0; s->observed[i].local && r < s->c->world_size; r++)
             tensors_free(&s->observed[i].local[r]);
         free(s->observed[i].local);
