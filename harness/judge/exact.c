@@ -113,7 +113,8 @@ static void report(const struct evidence *e, struct finding *f, const struct pro
     hint_for(e, l, bit, o, ref, found, &hint);
     const char *named = judge_finite(fit.scalar) ? judge_scale_name(fit.scalar, e->c, scale, sizeof scale) : NULL;
     bool start = bit == OBSERVE_PARAM && l->steps_done == 0 && e->c->divergent_init;
-    const char *classes = program_after_load(e->c, l->at) ? "Z25 Z26" : start ? "Z24" : hint.classes[0] ? hint.classes : place.only_last ? "Z11" : default_classes;
+    bool loaded = program_after_load(e->c, l->at);
+    const char *classes = loaded && !gradient ? "Z25 Z26" : start ? "Z24" : hint.classes[0] ? hint.classes : loaded ? "Z26 Z15" : place.only_last ? "Z11" : default_classes;
     finding_compare(f, found->ulp, allowed, "ulp", classes,
                     "%s, %s %d: %s of %s differs from the truth in %lld of %lld elements, first at %lld (%.9g, expected %.9g)%s%s; "
                     "a = %.6g%s%s%s, residual %.3g; %d of %d tensors differ%s%s",
