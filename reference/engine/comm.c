@@ -7,7 +7,16 @@
 
 #include "reference/engine/fault.h"
 
-enum { TESTS_PER_CLOCK = 64 };
+enum { TESTS_PER_CLOCK = 64, TESTS_BEFORE_SLEEP = 4096, SLEEP_NS = 50000 };
+
+// Polls eagerly for some milliseconds, then leaves the core to ranks that may share it.
+static void pause_between_tests(int64_t tests)
+{
+    if (tests < TESTS_BEFORE_SLEEP)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+}
 
 const char *comm_kind_name(enum comm_kind kind)
 {
@@ -133,7 +142,7 @@ bool comm_wait(struct comm *c, struct comm_request *r, struct error *error)
             return false;
         if (!r->active)
             return true;
-        sched_yield();
+        pause_between_tests(tests);
         if (tests == 0)
             limit = comm_seconds() + c->world->deadline_s;
         else if (tests % TESTS_PER_CLOCK == 0 && comm_seconds() > limit)
