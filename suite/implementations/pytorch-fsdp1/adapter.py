@@ -111,21 +111,24 @@ class Fsdp1(Subject):
         _, begin, length = self.span(name)
         return self.shard(self.places[name][0])[begin:begin + length]
 
-    def padding(self):
+    def padding(self, of):
         """Also the elements between parameters, which FSDP1 puts there to align their addresses. They hold a
-        constant, so it is the distance from it that would show a trained one."""
-        if self.plain:
-            return 0, 0.0
+        constant, so it is the distance from it that would show a trained one. States are of each parameter by itself, without any."""
         spans, elements, largest = {}, 0, 0.0
-        for name in self.places:
-            spans.setdefault(id(self.places[name][0]), (self.places[name][0], []))[1].append(self.span(name)[1:])
+        for handle, _ in self.places.values():
+            spans[id(handle)] = handle, []
+        for name, (handle, _) in self.places.items():
+            spans[id(handle)][1].append(self.span(name)[1:])
         for handle, used in spans.values():
-            rest = self.shard(handle).detach().clone()
+            rest = handle.flat_param.grad if of == "gradient" else self.shard(handle) if of == "parameter" else None
+            if rest is None or rest.numel() == 0:
+                continue
+            rest = rest.detach().clone()
             elements += rest.numel() - sum(length for _, length in used)
             for begin, length in used:
                 rest[begin:begin + length] = 0
-            if rest.numel():
-                largest = max(largest, float(torch.minimum(rest.abs(), (rest - FILL).abs()).max()))
+            filled = (rest - FILL).abs() if of == "parameter" else rest.abs()
+            largest = max(largest, float(torch.minimum(rest.abs(), filled).max()))
         return elements, largest
 
     def configured(self):

@@ -30,7 +30,7 @@ class Program:
                 getattr(self, "do_" + instruction.verb)(instruction)
         except Stop:
             pass
-        if self.subject.padding()[0]:
+        if self.subject.padding("parameter")[0]:
             self.report_shards("parameter", ["param"], again=True)
 
     def now(self):
@@ -149,7 +149,7 @@ class Program:
         held = self.parts(whats) or (self.parts(["param"]) if of == "optimizer" else {})
         parts = {name: [] for name in self.names} if of == "parameter" else {}
         parts |= {key.partition("/")[2]: [[offset, local.numel()]] for key, (offset, local) in held.items()}
-        elements, largest = self.subject.padding() if of == "parameter" else (0, 0.0)
+        elements, largest = self.subject.padding(of)
         self.answer.event("shards", of=of, parts=parts, padding=elements, **({"padding_max": largest} if elements else {}))
 
     def do_observe(self, i):

@@ -193,6 +193,7 @@ class Subject:
     def flatten(self, tensor):
         return tensor.reshape(-1)
 
-    def padding(self):
-        """(elements held beyond the parameters, the largest absolute value among them)."""
+    def padding(self, of):
+        """(elements held beyond the tensors themselves, the largest absolute value among them), of "parameter",
+        "gradient" or "optimizer"."""
         return 0, 0.0
