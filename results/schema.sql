@@ -6,7 +6,7 @@
 -- Times are UTC, ISO 8601; durations are seconds. Seeds are 64-bit patterns: negative ones wrapped.
 
 PRAGMA application_id = 0x46534450; -- "FSDP"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE run (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -49,6 +49,8 @@ CREATE TABLE judged_case (
     start          INTEGER NOT NULL, -- which start of the workers served it
     log_tail       TEXT,
     figures        TEXT,          -- JSON list of {check, label, tensor, figure, bound}
+    digest         TEXT,          -- of the final parameters: --resume compares families by it
+    truth_digest   TEXT,          -- of the truth's, in the same dtype
     UNIQUE (run, implementation, case_id)
 ) STRICT;
 

@@ -75,6 +75,8 @@ static bool read_mesh(struct reading *r, const struct field *f, const struct nod
            field_error(r, f, node, "auto, all or [R, S]");
 }
 
+const char *const save_layout_names[] = {[SAVE_LAYOUT_SAME] = "same", [SAVE_LAYOUT_OTHER] = "other", NULL};
+
 static const struct field own_keys[] = {
     {"ranks", FIELD_INT, IN(c.world_size), .least = 1, .most = 64},
     {"rows_per_rank", FIELD_CUSTOM, .read = read_rows_per_rank},
@@ -86,6 +88,8 @@ static const struct field own_keys[] = {
     {"precision", FIELD_CUSTOM, .read = precision_read},
     {"data", FIELD_CUSTOM, .read = read_data},
     {"observe_local", FIELD_BOOL, IN(observe_local)},
+    {"save_ranks", FIELD_INT, IN(save_ranks), .least = 1, .most = 64},
+    {"save_layout", FIELD_ENUM, IN(save_layout), .names = save_layout_names},
     {"program", FIELD_CUSTOM, .read = read_program},
 };
 static const char *const shared_keys[] = {"layer", "seed", "model", "sharding", "optimizer", "clip", "loss", "divergent_init"};

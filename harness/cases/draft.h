@@ -16,8 +16,14 @@ struct draft {
     bool sync_last;
     bool observe_local;
     bool mesh_all;               // mesh: all, which only a matrix can expand
+    int save_ranks;              // of the case that saves what this one loads; 0: none
+    int save_layout;             // enum save_layout
     const struct node *program;  // explicit program or NULL
 };
+
+// Layout of the case that saves.
+enum save_layout { SAVE_LAYOUT_SAME, SAVE_LAYOUT_OTHER };
+extern const char *const save_layout_names[];
 
 enum draft_part { DRAFT_DEFAULTS, DRAFT_CASE, DRAFT_AXIS, DRAFT_VARIANT };
 
@@ -32,6 +38,9 @@ bool draft_overlay(struct draft *d, const struct document *doc, const struct nod
 bool draft_finish(struct draft *d, struct document *doc, const struct node *at, struct error *error);
 // Program: the explicit one or the standard one (program.c).
 bool draft_program(struct draft *d, struct document *doc, const struct node *at, struct error *error);
+
+// All of one step of the standard program, added to the end of the program.
+void draft_train(struct draft *d, int step);
 
 // Is this the name of a key, or a dotted path that begins with one? Sets the error otherwise.
 bool draft_key_known(const struct document *doc, const struct node *at, int line, const char *key, struct error *error);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "harness/cases/matrix.h"
+#include "harness/cases/saver.h"
 #include "harness/cases/strings.h"
 #include "harness/protocol/memory.h"
 
@@ -32,12 +33,15 @@ static void append_label(char *name, size_t size, const char *label)
         snprintf(name + length, size - length, ".%s", label);
 }
 
-static void append_axes(const struct expansion *x, char *name, size_t size, bool numbers_only, bool with_sync)
+enum axes { AXES_ALL, AXES_NUMBERS = 1, AXES_NO_SYNC = 2, AXES_NO_SAVER = 4 };
+
+static void append_axes(const struct expansion *x, char *name, size_t size, unsigned which)
 {
     for (int i = 0; i < x->matrix.axis_count; i++) {
         const struct axis *a = &x->matrix.axes[i];
-        bool skip = !x->used[i] || (numbers_only && axis_only_sharding(a, x->chosen[i])) || (!with_sync && strcmp(a->key, "sync") == 0);
-        if (!skip)
+        bool skip = (which & AXES_NUMBERS && axis_only_sharding(a, x->chosen[i])) || (which & AXES_NO_SYNC && strcmp(a->key, "sync") == 0) ||
+                    (which & AXES_NO_SAVER && strncmp(a->key, "save_", 5) == 0);
+        if (x->used[i] && !skip)
             append_label(name, size, a->values[x->chosen[i]].label);
     }
 }
@@ -49,27 +53,34 @@ static void append_ranks(char *name, size_t size, int ranks)
     append_label(name, size, label);
 }
 
-// The id of a case tells all; its family only what changes the numbers; its gate what changes them at one rank.
-static void make_names(const struct expansion *x, struct expanded *e)
+// The id of a case tells all.
+static char *make_id(const struct expansion *x, const struct draft *d, const char *prefix, unsigned axes)
 {
-    struct draft *d = &e->draft;
     const struct sharding_spec *s = &d->c.sharding;
-    char id[512], family[512], gate[512], mesh[48];
+    char id[512], mesh[48];
     snprintf(mesh, sizeof mesh, s->strategy == STRATEGY_HYBRID ? "%s-%dx%d" : "%s", strategy_name(s->strategy), s->replicas, s->shards);
-    snprintf(id, sizeof id, "%s.%s", d->name, mesh);
-    snprintf(family, sizeof family, "%s", d->name);
-    snprintf(gate, sizeof gate, "gate.%s", d->name);
+    snprintf(id, sizeof id, "%s%s.%s", prefix, d->name, mesh);
     if (s->layout != SHARD_ANY)
         append_label(id, sizeof id, s->layout == SHARD_FLAT ? "flat" : "param");
     append_ranks(id, sizeof id, d->c.world_size);
+    append_axes(x, id, sizeof id, axes);
+    return memory_text(id);
+}
+
+// The family tells only what changes the numbers, the gate what changes them at one rank.
+static void make_names(const struct expansion *x, struct expanded *e)
+{
+    struct draft *d = &e->draft;
+    char family[512], gate[512];
+    snprintf(family, sizeof family, "%s", d->name);
+    snprintf(gate, sizeof gate, "gate.%s", d->name);
     if (d->rows_per_rank || d->c.loss == LOSS_MEAN_OF_RANKS)
         append_ranks(family, sizeof family, d->c.world_size);
     if (d->rows_per_rank)
         append_ranks(gate, sizeof gate, d->c.world_size);
-    append_axes(x, id, sizeof id, false, true);
-    append_axes(x, family, sizeof family, true, true);
-    append_axes(x, gate, sizeof gate, true, false);
-    d->c.id = memory_text(id);
+    append_axes(x, family, sizeof family, AXES_NUMBERS);
+    append_axes(x, gate, sizeof gate, AXES_NUMBERS | AXES_NO_SYNC);
+    d->c.id = make_id(x, d, "", AXES_ALL);
     d->c.family = memory_text(family);
     e->gate = memory_text(gate);
 }
@@ -106,11 +117,31 @@ static bool has_axis(const struct expansion *x, const char *key)
     return false;
 }
 
-// One finished combination, if its mesh fits and no rule excludes it.
-static bool emit(struct expansion *x, struct draft *d)
+static bool consistent(const struct expansion *x, const struct draft *d)
 {
     char path[96];
     struct error problem = {""};
+    return case_consistent(&d->c, path, &problem) || node_error(x->doc, node_at(x->node, path), x->error, "%s: %s: %s", d->c.id, path, problem.text);
+}
+
+// unfinished: what e->draft was made of.
+static bool add_saver(const struct expansion *x, struct expanded *e, const struct draft *unfinished)
+{
+    if (!saver_asked(&e->draft, x->doc, x->node, x->error))
+        return false;
+    if (!e->draft.save_ranks)
+        return true;
+    e->saver = memory_zeros(1, sizeof *e->saver);
+    if (!saver_make(e->saver, unfinished, x->doc, x->node, x->error))
+        return false;
+    e->saver->c.id = make_id(x, e->saver, "save.", AXES_NO_SAVER);
+    e->saver->c.family = memory_text(e->draft.c.family);
+    return consistent(x, e->saver);
+}
+
+// One finished combination, if its mesh fits and no rule excludes it.
+static bool emit(struct expansion *x, struct draft *d)
+{
     const struct sharding_spec *s = &d->c.sharding;
     bool given = s->strategy == STRATEGY_HYBRID && s->replicas > 0;
     if (given && (has_axis(x, "mesh") || has_axis(x, "sharding.mesh")) && (int64_t)s->replicas * s->shards != d->c.world_size)
@@ -124,8 +155,7 @@ static bool emit(struct expansion *x, struct draft *d)
     }
     if (fine) {
         make_names(x, &e);
-        fine = case_consistent(&e.draft.c, path, &problem) ||
-               node_error(x->doc, node_at(x->node, path), x->error, "%s: %s: %s", e.draft.c.id, path, problem.text);
+        fine = consistent(x, &e.draft) && add_saver(x, &e, d);
     }
     if (!fine) {
         expanded_free(&e);
@@ -229,6 +259,9 @@ bool expand_file(const char *path, const struct implementation *impl, expanded_f
 void expanded_free(struct expanded *e)
 {
     draft_free(&e->draft);
+    if (e->saver)
+        draft_free(e->saver);
+    free(e->saver);
     free(e->gate);
     free(e->origin);
     *e = (struct expanded){0};

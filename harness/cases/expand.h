@@ -8,6 +8,7 @@
 struct expanded {
     struct draft draft;
     char *gate;         // id of its gate
+    struct draft *saver; // the finished case that saves what this one loads, or NULL
     char *origin;       // FILE:LINE
 };
 // Called for each combination; takes ownership of what it is given. False stops the expansion.

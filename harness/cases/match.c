@@ -23,6 +23,10 @@ static json_t *own_value(const struct draft *d, const char *key)
         return json_integer(d->rows_per_rank);
     if (strcmp(key, "observe_local") == 0)
         return json_boolean(d->observe_local);
+    if (strcmp(key, "save_ranks") == 0)
+        return d->save_ranks ? json_integer(d->save_ranks) : NULL;
+    if (strcmp(key, "save_layout") == 0)
+        return json_string(save_layout_names[d->save_layout]);
     if (strcmp(key, "data") == 0)
         return json_string(d->c.data.recipe);
     return NULL;

@@ -14,7 +14,7 @@ enum { EVERYWHERE = ~0u };
 static const struct { const char *key; unsigned strategies; } limited_axes[] = {
     {"layout", ~BIT(STRATEGY_NONE)}, {"wrap", ~BIT(STRATEGY_NONE)}, {"prefetch", ~BIT(STRATEGY_NONE)},
     {"offload", ~BIT(STRATEGY_NONE)}, {"mesh", BIT(STRATEGY_HYBRID)},
-    {"reshard_after_forward", BIT(STRATEGY_FULL) | BIT(STRATEGY_HYBRID)},
+    {"reshard_after_forward", BIT(STRATEGY_FULL) | BIT(STRATEGY_HYBRID)}, {"save_layout", ~BIT(STRATEGY_NONE)},
 };
 
 // The key without "sharding." in front.
@@ -40,7 +40,8 @@ unsigned axis_strategies(const char *key)
 static bool key_only_sharding(const char *key)
 {
     static const char *const keys[] = {"strategy", "mesh", "layout", "reshard_after_forward", "wrap", "prefetch", "offload",
-                                       "activation_checkpointing", "sharding", "observe_local", "divergent_init"};
+                                       "activation_checkpointing", "sharding", "observe_local", "divergent_init",
+                                       "save_ranks", "save_layout"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (begins_with_word(key, keys[i]))
             return true;
@@ -57,7 +58,7 @@ static const char *short_key(const char *key)
 {
     static const struct { const char *key, *word; } words[] = {
         {"reshard_after_forward", "reshard"}, {"activation_checkpointing", "recompute"}, {"divergent_init", "divergent"},
-        {"micros", "m"}, {"steps", "s"}, {"global_rows", "rows"},
+        {"micros", "m"}, {"steps", "s"}, {"global_rows", "rows"}, {"save_ranks", "from"}, {"save_layout", "layout"},
     };
     const char *last = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -160,6 +161,12 @@ static bool read_axis(struct document *doc, const struct implementation *impl, c
             node_append(layouts, NULL, node_scalar(doc, values->line, impl->layouts.items[i]));
         if (layouts->count == 0) // an implementation that shards nothing
             node_append(layouts, NULL, node_scalar(doc, values->line, "any"));
+        values = layouts;
+    }
+    if (strcmp(key, "save_layout") == 0 && is_word(values, "all")) {
+        layouts = node_sequence(doc, values->line);
+        for (int i = 0; save_layout_names[i] && i < (impl->layouts.count > 1 ? 2 : 1); i++)
+            node_append(layouts, NULL, node_scalar(doc, values->line, save_layout_names[i]));
         values = layouts;
     }
     bool list = values->kind == NODE_SEQUENCE;

@@ -1,6 +1,6 @@
 // From suite files to the list of cases that a run asks of one implementation. See suite.h.
 //
-// Order: the gates of what will run, then the cases by world size, each in the order of the files.
+// Order: the gates of what will run, the cases that save what others load, then the cases by world size, each in the order of the files.
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { PLAN_MAX_CASES = 20000 };
 
-struct chosen { struct planned_case planned; char *gate; int order; };
+struct chosen { struct planned_case planned; struct fsdp_case *saver; char *gate; int order; };
 struct planning {
     const struct selection *selection;
     const struct implementation *implementation;
@@ -48,6 +48,24 @@ static void give_options(struct fsdp_case *c, const struct implementation *i)
         c->options[k] = (struct case_option){memory_text(i->options[k].name), memory_text(i->options[k].value)};
 }
 
+// Options, seed: what a run gives to all its cases.
+static void prepare(const struct planning *p, struct fsdp_case *to, const struct fsdp_case *from)
+{
+    case_copy(to, from);
+    give_options(to, p->implementation);
+    to->seed = p->selection->seed ? p->selection->seed : to->seed;
+}
+
+static void take_saver(const struct planning *p, struct chosen *c, const struct fsdp_case *saver)
+{
+    c->saver = memory_zeros(1, sizeof *c->saver);
+    prepare(p, c->saver, saver);
+    char *missing = c->planned.skip ? NULL : capability_missing(p->implementation, saver);
+    if (missing)
+        c->planned.skip = memory_format("the case that saves, %s: %s", saver->id, missing);
+    free(missing);
+}
+
 static bool take(struct expanded *e, void *context, struct error *error)
 {
     struct planning *p = context;
@@ -60,11 +78,11 @@ static bool take(struct expanded *e, void *context, struct error *error)
     }
     if (in_profile && matches_pattern(p->selection->pattern, d)) {
         struct chosen c = {.gate = memory_text(e->gate), .order = p->count};
-        case_copy(&c.planned.c, &d->c);
-        give_options(&c.planned.c, p->implementation);
-        c.planned.c.seed = p->selection->seed ? p->selection->seed : c.planned.c.seed;
+        prepare(p, &c.planned.c, &d->c);
         c.planned.origin = memory_text(e->origin);
         c.planned.skip = capability_missing(p->implementation, &c.planned.c);
+        if (e->saver)
+            take_saver(p, &c, &e->saver->c);
         p->cases = memory_grow(p->cases, (size_t)p->count, sizeof *p->cases);
         p->cases[p->count++] = c;
     }
@@ -101,30 +119,63 @@ static int by_ranks(const void *a, const void *b)
     return order ? order : x->order - y->order;
 }
 
-static int gate_index(const struct plan *plan, const char *id)
+static int index_of(const struct plan *plan, const char *id)
 {
-    for (int i = 0; i < plan->count && plan->cases[i].is_gate; i++)
+    for (int i = 0; i < plan->count; i++)
         if (strcmp(plan->cases[i].c.id, id) == 0)
             return i;
     return -1;
 }
 
-// Gates come first, one for each id that a case which will run names. Hands the cases over to the plan.
-static void assemble(struct planning *p, struct plan *plan)
+// One for each id that a case which will run names.
+static void add_gates(const struct planning *p, struct plan *plan)
 {
-    plan->cases = memory_zeros((size_t)p->count * 2, sizeof *plan->cases);
     for (int i = 0; i < p->count; i++) {
-        const struct planned_case *c = &p->cases[i].planned;
-        if (c->skip || gate_index(plan, p->cases[i].gate) >= 0)
+        const struct chosen *c = &p->cases[i];
+        if (c->planned.skip || index_of(plan, c->gate) >= 0)
             continue;
         struct planned_case *gate = &plan->cases[plan->count++];
-        gate_make(&gate->c, &c->c, p->cases[i].gate);
-        *gate = (struct planned_case){.c = gate->c, .gate = -1, .is_gate = true, .origin = memory_text(c->origin)};
+        *gate = (struct planned_case){.gate = -1, .is_gate = true, .saver = -1, .origin = memory_text(c->planned.origin)};
+        gate_make(&gate->c, c->saver ? c->saver : &c->planned.c, c->gate);
     }
+}
+
+static int saver_ranks(const struct chosen *c)
+{
+    return c->saver && !c->planned.skip ? c->saver->world_size : 0;
+}
+
+static int by_saver_ranks(const void *a, const void *b)
+{
+    const struct chosen *x = a, *y = b;
+    int order = saver_ranks(x) - saver_ranks(y);
+    return order ? order : x->order - y->order;
+}
+
+static void add_savers(struct planning *p, struct plan *plan)
+{
+    qsort(p->cases, (size_t)p->count, sizeof *p->cases, by_saver_ranks);
+    for (int i = 0; i < p->count; i++) {
+        struct chosen *c = &p->cases[i];
+        if (saver_ranks(c) == 0 || index_of(plan, c->saver->id) >= 0)
+            continue;
+        struct planned_case *saver = &plan->cases[plan->count++];
+        *saver = (struct planned_case){.gate = index_of(plan, c->gate), .saver = -1, .is_saver = true, .origin = memory_text(c->planned.origin)};
+        case_copy(&saver->c, c->saver);
+    }
+}
+
+// Hands the cases over to the plan.
+static void assemble(struct planning *p, struct plan *plan)
+{
+    plan->cases = memory_zeros((size_t)p->count * 3, sizeof *plan->cases);
+    add_gates(p, plan);
+    add_savers(p, plan);
     qsort(p->cases, (size_t)p->count, sizeof *p->cases, by_ranks);
     for (int i = 0; i < p->count; i++) {
         struct planned_case *c = &p->cases[i].planned;
-        c->gate = c->skip ? -1 : gate_index(plan, p->cases[i].gate);
+        c->gate = c->skip ? -1 : index_of(plan, p->cases[i].gate);
+        c->saver = c->skip || !p->cases[i].saver ? -1 : index_of(plan, p->cases[i].saver->id);
         plan->cases[plan->count++] = *c;
         *c = (struct planned_case){0};
     }
@@ -164,6 +215,9 @@ bool plan_make(const struct selection *s, const struct implementation *i, struct
         assemble(&p, out);
     for (int k = 0; k < p.count; k++) {
         planned_free(&p.cases[k].planned);
+        if (p.cases[k].saver)
+            case_free(p.cases[k].saver);
+        free(p.cases[k].saver);
         free(p.cases[k].gate);
     }
     free(p.cases);

@@ -39,7 +39,7 @@ static void add_init(struct draft *d)
     add_observe(d, memory_text("init"), OBSERVE_PARAM);
 }
 
-static void add_train(struct draft *d, int step)
+void draft_train(struct draft *d, int step)
 {
     struct fsdp_case *c = &d->c;
     for (int m = 0; m < c->data.micros; m++) {
@@ -126,7 +126,7 @@ static bool train_word(struct draft *d, const struct document *doc, const struct
     int64_t k;
     if (!node_integer(&step, &k) || k < 0 || k >= d->c.data.steps)
         return node_error(doc, item, error, "found '%.60s', expected train and a step below %d", item->text, (int)d->c.data.steps);
-    add_train(d, (int)k);
+    draft_train(d, (int)k);
     return true;
 }
 
@@ -165,7 +165,7 @@ bool draft_program(struct draft *d, struct document *doc, const struct node *at,
     if (!d->program) {
         add_init(d);
         for (int k = 0; k < c->data.steps && c->program_length <= PROGRAM_MAX; k++)
-            add_train(d, k);
+            draft_train(d, k);
     }
     for (int i = 0; d->program && i < d->program->count && c->program_length <= PROGRAM_MAX; i++)
         if (!add_item(d, doc, i, error))

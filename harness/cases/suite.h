@@ -33,6 +33,8 @@ struct planned_case {
     char *skip;      // reason, or NULL
     int gate;        // index of its unsharded N = 1 case in the list, -1 for a gate itself
     bool is_gate;
+    int saver;       // index of the case that saves what this one loads, -1 where there is none
+    bool is_saver;
     char *origin;    // FILE:LINE
 };
 struct plan { int count; struct planned_case *cases; };
@@ -48,7 +50,7 @@ struct selection {
 
 bool implementation_read(const char *path_or_name, const char *suite, struct implementation *out, struct error *error);
 void implementation_free(struct implementation *i);
-// Expands cases for one implementation; order: gates before what they gate, grouped by world size.
+// Expands cases for one implementation; order: gates, then the cases that save, then the rest, grouped by world size.
 // Errors carry FILE:LINE. An empty plan is an error that says what the selection was.
 bool plan_make(const struct selection *s, const struct implementation *i, struct plan *out, struct error *error);
 void plan_free(struct plan *p);

@@ -23,7 +23,7 @@ struct request {
     int64_t resume;
 };
 
-struct subject { struct implementation implementation; struct plan plan; int *known; };
+struct subject { struct implementation implementation; struct plan plan; struct known_case *known; };
 
 // ---- what --resume needs to plan the same again ----
 
@@ -116,7 +116,7 @@ static void mark_known(const struct stored_run *run, struct subject *s)
 {
     s->known = memory_zeros((size_t)s->plan.count, sizeof *s->known);
     for (int i = 0; i < s->plan.count; i++) {
-        s->known[i] = -1;
+        s->known[i].verdict = -1;
         for (int k = 0; k < run->case_count; k++) {
             const struct stored_case *c = &run->cases[k];
             if (strcmp(c->case_id, s->plan.cases[i].c.id) != 0 || strcmp(c->implementation, s->implementation.name) != 0)
@@ -124,7 +124,9 @@ static void mark_known(const struct stored_run *run, struct subject *s)
             enum verdict *verdicts = memory_zeros((size_t)c->result_count + 1, sizeof *verdicts);
             for (int v = 0; v < c->result_count; v++)
                 verdicts[v] = c->results[v].verdict;
-            s->known[i] = (int)run_verdict_of(verdicts, c->result_count);
+            s->known[i].verdict = (int)run_verdict_of(verdicts, c->result_count);
+            snprintf(s->known[i].digest, sizeof s->known[i].digest, "%s", c->digest);
+            snprintf(s->known[i].truth_digest, sizeof s->known[i].truth_digest, "%s", c->truth_digest);
             free(verdicts);
         }
     }

@@ -13,7 +13,7 @@ static bool write_cases(const struct plan *plan, const char *folder, bool gates,
         return error_set(error, "%s: %m", folder);
     for (int i = 0; i < plan->count; i++) {
         const struct planned_case *p = &plan->cases[i];
-        if (p->is_gate && !gates)
+        if ((p->is_gate || p->is_saver) && !gates)
             continue;
         char *path = memory_format("%s/%s.json", folder, p->c.id);
         bool ok = case_write(&p->c, path, error);
@@ -27,7 +27,7 @@ static bool write_cases(const struct plan *plan, const char *folder, bool gates,
 static void print_cases(const struct plan *plan, bool gates)
 {
     for (int i = 0; i < plan->count; i++)
-        if (gates || !plan->cases[i].is_gate)
+        if (gates || !(plan->cases[i].is_gate || plan->cases[i].is_saver))
             printf("%s  %s%s%s\n", plan->cases[i].c.id, plan->cases[i].origin, plan->cases[i].skip ? "  SKIP: " : "",
                    plan->cases[i].skip ? plan->cases[i].skip : "");
 }
@@ -43,7 +43,7 @@ int cmd_expand(const struct cli *cli, int argc, char **argv)
         {"profile", 'p', OPTION_TEXT, &s.profile, "PROFILE", "the cases of a profile"},
         {"pattern", 'k', OPTION_TEXT, &s.pattern, "PATTERN", "only ids that match the glob, or hold the text"},
         {"case", 0, OPTION_TEXT, &s.case_file, "FILE", "the cases of this file"},
-        {"gates", 0, OPTION_FLAG, &gates, NULL, "also the unsharded cases that are judged first"},
+        {"gates", 0, OPTION_FLAG, &gates, NULL, "also the cases that run first: unsharded ones, and those that save what others load"},
         {"output", 'o', OPTION_TEXT, &folder, "DIR", "write DIR/<id>.json (without: list the ids)"},
         {"suite", 0, OPTION_TEXT, &suite, "DIR", "the suite folder"},
         {0},

@@ -160,6 +160,8 @@ static bool run_faults(struct selftest *t, const char *in, struct error *error)
         if (ok && !shared) {
             char *build = memory_format("%s+%s", in, f->name);
             set_environment(&i, f->name);
+            for (int c = 0; c < plan.count; c++) // the environment reaches all cases of the start, savers too
+                fault_of[c] = k;
             ok = run_plan(t, build, &i, &plan, fault_of, error);
             free(build);
             plan_free(&plan);

@@ -188,6 +188,19 @@ static bool load_labels(const struct judge_context *j, struct loaded_evidence *l
     return ok;
 }
 
+static void load_saved(struct evidence *e)
+{
+    char path[4096];
+    int load = program_next(e->c, VERB_LOAD, 0);
+    for (int i = load; e->saved && i >= 0 && i < e->c->program_length; i++) {
+        if (e->c->program[i].verb != VERB_OBSERVE || !(e->c->program[i].what & OBSERVE_PARAM))
+            continue;
+        snprintf(path, sizeof path, "%s/%s.safetensors", e->saved->folder, e->c->program[i].label);
+        tensors_read(path, &e->saved_state, &e->saved_error);
+        return;
+    }
+}
+
 static void digest_last(struct loaded_evidence *l)
 {
     struct evidence *e = &l->evidence;
@@ -202,7 +215,7 @@ bool evidence_load(const struct judge_context *j, struct loaded_evidence *l, str
     *l = (struct loaded_evidence){.evidence = {.c = j->c, .truth = j->truth, .world_size = j->c->world_size, .answers = j->answers,
                                                .implementation = j->implementation, .figures = j->figures,
                                                .family_count = j->family_count, .family = j->family,
-                                               .budget = j->budget > 0 ? j->budget : JUDGE_BUDGET}};
+                                               .budget = j->budget > 0 ? j->budget : JUDGE_BUDGET, .saved = j->saved}};
     if (!all_done(j, f))
         return false;
     l->holdings = calloc(1, sizeof *l->holdings);
@@ -211,6 +224,7 @@ bool evidence_load(const struct judge_context *j, struct loaded_evidence *l, str
     if (!ok)
         finding_fail(f, "", "%s", error.text);
     ok &= load_labels(j, l, f);
+    load_saved(&l->evidence);
     digest_last(l);
     return ok;
 }
@@ -226,6 +240,7 @@ void evidence_free(struct loaded_evidence *l)
         free(o->label);
     }
     free(l->observed);
+    tensors_free(&l->evidence.saved_state);
     if (l->holdings)
         holdings_free(l->holdings);
     free(l->holdings);

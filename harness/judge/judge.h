@@ -33,6 +33,13 @@ struct observed {
 // where their truths end in the same bits (data may differ by world size), NULL = not compared.
 struct family_member { const char *case_id; int world_size; enum strategy strategy; const char *digest, *truth_digest; };
 
+// The uninterrupted run that saved what this case loads (docs/cases.md, save_ranks): what it observed.
+struct saved_run {
+    const struct fsdp_case *c;
+    const char *folder;       // with its labels
+    const char *truth_digest; // as family_member.truth_digest
+};
+
 struct holdings; // who holds which elements, from the `shards` events: harness/judge/holdings.h
 
 struct evidence {
@@ -51,6 +58,9 @@ struct evidence {
     int family_count;
     const struct family_member *family;
     double budget;                  // ratio allowed in the calibrated layer
+    const struct saved_run *saved;  // NULL where the case loads nothing of another's
+    struct tensors saved_state;     // what it observed under the first label with parameters after this case's load
+    struct error saved_error;       // why there is none
 };
 const struct observed *evidence_find(const struct evidence *e, const char *label);
 
@@ -113,6 +123,7 @@ struct judge_context {
     const struct family_member *family;
     double budget;            // 0: JUDGE_BUDGET
     json_t *figures;          // array, borrowed, appended to: case_record.figures of the store; NULL: none wanted
+    const struct saved_run *saved; // or NULL
 };
 int judge_case(const struct judge_context *j, struct result *results, int capacity, char digest[33]);
 

@@ -11,6 +11,7 @@ enum { ENGINE_RESULTS = 64, ENGINE_TAIL = 6000 };
 
 struct case_state {
     bool over;              // has its verdict
+    bool again;             // runs for what it saves alone: its verdict is recorded already
     enum verdict verdict;
     char digest[33];        // of the final parameters, empty where unknown
     char truth_digest[33];  // of the truth's, likewise
@@ -76,6 +77,10 @@ void verdict_give(struct engine *e, int index, const char *check, const struct f
 // job_folder.c
 char *job_case_folder(const struct service *s, int position);
 bool job_folder_make(struct service *s, struct error *error);
+// Where the answers of a case that saves lie, for those that load: CHECKPOINT.out. Owned by the caller.
+char *job_kept_answers(const struct fsdp_case *saver);
+// Moves the answers of a case there.
+void job_keep_answers(const struct service *s, int position);
 
 // serve.c
 // Serves cases of one world size, restarting as often as needed; indices of the plan.

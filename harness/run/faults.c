@@ -137,14 +137,6 @@ void faults_free(struct fault_list *l)
     *l = (struct fault_list){0};
 }
 
-static bool has_id(const struct plan *plan, const char *id)
-{
-    for (int i = 0; i < plan->count; i++)
-        if (strcmp(plan->cases[i].c.id, id) == 0)
-            return true;
-    return false;
-}
-
 static void append_text(char **text, const char *suffix)
 {
     char *longer = memory_format("%s%s", *text, suffix);
@@ -166,16 +158,26 @@ static void set_fault(struct fsdp_case *c, const char *name)
     c->options = grown;
 }
 
-static void append_case(struct plan *plan, int **fault_of, const struct planned_case *from, const char *fault, int index)
+static int index_of(const struct plan *plan, const char *id)
+{
+    for (int i = 0; i < plan->count; i++)
+        if (strcmp(plan->cases[i].c.id, id) == 0)
+            return i;
+    return -1;
+}
+
+// saver: index in the plan of the case that saves for it, or -1.
+static void append_case(struct plan *plan, int **fault_of, const struct planned_case *from, int saver, const char *fault, int index)
 {
     plan->cases = memory_grow(plan->cases, (size_t)plan->count, sizeof *plan->cases);
     *fault_of = memory_grow(*fault_of, (size_t)plan->count, sizeof **fault_of);
     struct planned_case *to = &plan->cases[plan->count];
-    *to = (struct planned_case){.skip = memory_text(from->skip), .origin = memory_text(from->origin), .gate = -1};
+    *to = (struct planned_case){.skip = memory_text(from->skip), .origin = memory_text(from->origin), .gate = -1, .saver = saver,
+                               .is_saver = from->is_saver};
     case_copy(&to->c, &from->c);
     if (fault != NULL)
         set_fault(&to->c, fault);
-    if (has_id(plan, to->c.id)) {
+    if (index_of(plan, to->c.id) >= 0) {
         case_free(&to->c);
         free(to->skip);
         free(to->origin);
@@ -194,9 +196,16 @@ static bool append_entry(const char *entry, const char *fault, int index, const 
     struct plan found = {0};
     if (!plan_make(&s, i, &found, error))
         return false;
-    for (int k = 0; k < found.count; k++)
-        if (!found.cases[k].is_gate || (!is_profile && fnmatch(entry, found.cases[k].c.id, 0) == 0))
-            append_case(plan, fault_of, &found.cases[k], fault, index);
+    for (int k = 0; k < found.count; k++) {
+        const struct planned_case *p = &found.cases[k];
+        bool named = !is_profile && fnmatch(entry, p->c.id, 0) == 0;
+        if (p->is_gate && !named)
+            continue;
+        if (p->is_saver)
+            append_case(plan, fault_of, p, -1, NULL, -1);
+        else
+            append_case(plan, fault_of, p, p->saver < 0 ? -1 : index_of(plan, found.cases[p->saver].c.id), fault, index);
+    }
     plan_free(&found);
     return true;
 }

@@ -24,7 +24,8 @@ bool faults_read(const char *suite, struct fault_list *out, struct error *error)
 void faults_free(struct fault_list *l);
 
 // Appends the fault's cases, each carrying it: id and family get the suffix ".fault-<name>", the options `fault`. They have no
-// gate. fault_of grows with the plan: index of the fault by case.
+// gate. A case that saves what another loads does not carry it: it is shared with the correct cases, so that its own verdict
+// cannot hide the fault. fault_of grows with the plan: index of the fault by case.
 bool faults_plan(const struct fault *f, int index, const char *suite, const struct implementation *i, struct plan *plan,
                  int **fault_of, struct error *error);
 // Appends the same cases without the fault (fault_of -1), each once, with ids as they are.

@@ -27,6 +27,35 @@ static bool link_file(const char *truth, const char *folder, const char *name, s
     return true;
 }
 
+// A start that was cut short may have left half a checkpoint.
+static void remove_checkpoint(const struct fsdp_case *c)
+{
+    for (int i = 0; i < c->program_length && c->program[i].verb != VERB_LOAD; i++)
+        if (c->program[i].verb == VERB_SAVE) {
+            scratch_remove(c->checkpoint);
+            return;
+        }
+}
+
+char *job_kept_answers(const struct fsdp_case *saver)
+{
+    char *path;
+    return asprintf(&path, "%s.out", saver->checkpoint) < 0 ? NULL : path;
+}
+
+void job_keep_answers(const struct service *s, int position)
+{
+    struct error error = {0};
+    char from[4200], *to = job_kept_answers(&s->engine->plan->cases[s->index[position]].c), *folder = job_case_folder(s, position);
+    snprintf(from, sizeof from, "%s/out", folder);
+    scratch_remove(to);
+    // Where this fails the cases that load are BROKEN: their evidence is missing.
+    if (scratch_folder(to, &error))
+        rename(from, to);
+    free(folder);
+    free(to);
+}
+
 static bool make_case(struct service *s, int position, struct error *error)
 {
     const struct fsdp_case *c = &s->engine->plan->cases[s->index[position]].c;
@@ -35,6 +64,7 @@ static bool make_case(struct service *s, int position, struct error *error)
     truth_cache_path(s->engine->cache, c, truth, sizeof truth);
     snprintf(path, sizeof path, "%s/out", folder);
     bool ok = scratch_folder(path, error);
+    remove_checkpoint(c);
     snprintf(path, sizeof path, "%s/case.json", folder);
     ok = ok && case_write(c, path, error) && link_file(truth, folder, "init.safetensors", error) &&
          link_file(truth, folder, "data.safetensors", error) &&

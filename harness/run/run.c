@@ -1,4 +1,5 @@
-// The order of a run: truths first, then the unsharded gates, then what they let through, by world size.
+// The order of a run: truths first, then the unsharded gates, then of what they let through the cases that save what others load,
+// then the rest, by world size.
 #include "harness/run/run.h"
 
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 
 #include "harness/launch/interrupt.h"
+#include "harness/protocol/memory.h"
 #include "harness/run/engine.h"
 
 static const char *choose_launcher(const struct run_settings *s, const struct implementation *i, struct error *error)
@@ -33,6 +35,13 @@ static bool place_checkpoints(struct engine *e)
         free(c->checkpoint);
         c->checkpoint = path;
     }
+    for (int i = 0; i < e->plan->count; i++) {
+        struct planned_case *p = &e->plan->cases[i];
+        if (p->saver < 0)
+            continue;
+        free(p->c.checkpoint);
+        p->c.checkpoint = memory_text(e->plan->cases[p->saver].c.checkpoint);
+    }
     return true;
 }
 
@@ -41,18 +50,38 @@ static bool is_open(const struct engine *e, int i)
     return !e->state[i].over;
 }
 
-static void decide_skips(struct engine *e, const int *known)
+static void take_known(struct case_state *state, const struct known_case *known)
+{
+    state->over = true;
+    state->verdict = (enum verdict)known->verdict;
+    memcpy(state->digest, known->digest, sizeof state->digest);
+    memcpy(state->truth_digest, known->truth_digest, sizeof state->truth_digest);
+}
+
+// What was saved went with the session that judged it.
+static void reopen_savers(struct engine *e)
+{
+    for (int i = 0; i < e->plan->count; i++) {
+        int saver = e->plan->cases[i].saver;
+        if (!is_open(e, i) || saver < 0 || is_open(e, saver) || e->state[saver].verdict != VERDICT_PASS)
+            continue;
+        e->state[saver].over = false;
+        e->state[saver].again = true;
+    }
+}
+
+static void decide_skips(struct engine *e, const struct known_case *known)
 {
     for (int i = 0; i < e->plan->count && !e->stopped; i++) {
-        if (known != NULL && known[i] >= 0) {
-            e->state[i].over = true;
-            e->state[i].verdict = (enum verdict)known[i];
+        if (known != NULL && known[i].verdict >= 0) {
+            take_known(&e->state[i], &known[i]);
         } else if (e->plan->cases[i].skip != NULL) {
             struct finding f = {0};
             finding_skip(&f, "%s", e->plan->cases[i].skip);
             verdict_give(e, i, "answer", &f, 0, NULL);
         }
     }
+    reopen_savers(e);
 }
 
 static bool make_truths(struct engine *e)
@@ -96,24 +125,45 @@ static void close_gated(struct engine *e)
     }
 }
 
-// All open gates, or all other open cases, one group per world size in the order of first appearance.
-static void serve_all(struct engine *e, bool gates)
+// Cases whose checkpoint will never be there, or may be wrong.
+static void close_unsaved(struct engine *e)
+{
+    for (int i = 0; i < e->plan->count && !e->stopped; i++) {
+        int saver = e->plan->cases[i].saver;
+        if (!is_open(e, i) || saver < 0 || !e->state[saver].over || e->state[saver].verdict == VERDICT_PASS)
+            continue;
+        struct finding f = {0};
+        finding_skip(&f, "not judged: the case that saves did not pass%s (case %s is %s)", e->state[saver].again ? " when it was run again" : "",
+                     e->plan->cases[saver].c.id, verdict_name(e->state[saver].verdict));
+        verdict_give(e, i, "answer", &f, 0, NULL);
+    }
+}
+
+enum phase { PHASE_GATES, PHASE_SAVERS, PHASE_REST };
+
+static bool belongs(const struct engine *e, int i, enum phase phase)
+{
+    const struct planned_case *p = &e->plan->cases[i];
+    return is_open(e, i) && (phase == PHASE_REST || (phase == PHASE_GATES ? p->is_gate : p->is_saver));
+}
+
+// All open cases of a phase, one group per world size in the order of first appearance.
+static void serve_all(struct engine *e, enum phase phase)
 {
     int *group = calloc((size_t)e->plan->count, sizeof *group);
     for (int i = 0; group != NULL && i < e->plan->count && !e->stopped && !interrupt_signal(); i++) {
         int count = 0;
-        if (!is_open(e, i) || (gates && !e->plan->cases[i].is_gate))
+        if (!belongs(e, i, phase))
             continue;
         for (int k = i; k < e->plan->count; k++)
-            if (is_open(e, k) && (!gates || e->plan->cases[k].is_gate) &&
-                e->plan->cases[k].c.world_size == e->plan->cases[i].c.world_size)
+            if (belongs(e, k, phase) && e->plan->cases[k].c.world_size == e->plan->cases[i].c.world_size)
                 group[count++] = k;
         serve_group(e, group, count);
     }
     free(group);
 }
 
-bool run_cases(const struct run_settings *s, const struct implementation *implementation, struct plan *plan, const int *known,
+bool run_cases(const struct run_settings *s, const struct implementation *implementation, struct plan *plan, const struct known_case *known,
                struct truth_cache *cache, run_sink sink, struct run_counts *counts, struct error *error)
 {
     struct engine e = {.settings = s, .implementation = implementation, .plan = plan, .cache = cache, .sink = sink,
@@ -126,10 +176,12 @@ bool run_cases(const struct run_settings *s, const struct implementation *implem
     decide_skips(&e, known);
     if (make_truths(&e)) {
         if (s->gated) {
-            serve_all(&e, true);
+            serve_all(&e, PHASE_GATES);
             close_gated(&e);
         }
-        serve_all(&e, false);
+        serve_all(&e, PHASE_SAVERS);
+        close_unsaved(&e);
+        serve_all(&e, PHASE_REST);
     }
     free(e.state);
     return error->text[0] == 0;

@@ -34,6 +34,7 @@ struct run_verdict {
     double judge_seconds;
     int start;                // which start served it, 0 where none did
     const char *log_tail;     // NULL where all is well
+    const char *digest, *truth_digest; // of the final parameters, empty where there are none
     json_t *figures;          // array for the store, or NULL
 };
 
@@ -54,9 +55,16 @@ const char **run_argv(const struct string_list *l);
 // that PASS changes nothing.
 enum verdict run_verdict_of(const enum verdict *verdicts, int count);
 
-// known: by case, the verdict that an earlier session of the run gave, or -1; NULL: none. Cases get their checkpoint
-// folder under scratch. False only where the run cannot go on.
-bool run_cases(const struct run_settings *s, const struct implementation *implementation, struct plan *plan, const int *known,
+// What an earlier session of the run has found out about a case.
+struct known_case {
+    int verdict;              // -1: nothing
+    char digest[33], truth_digest[33]; // of the final parameters, empty where unknown
+};
+
+// known: by case; NULL: nothing is known. Cases get their checkpoint folder under scratch, those that load what another saves that
+// of the other; what a case saved does not outlive a session, so a case that saves is run again (and not recorded again)
+// where one that loads it is open. False only where the run cannot go on.
+bool run_cases(const struct run_settings *s, const struct implementation *implementation, struct plan *plan, const struct known_case *known,
                struct truth_cache *cache, run_sink sink, struct run_counts *counts, struct error *error);
 
 #endif

@@ -64,6 +64,8 @@ static void judge_position(struct service *s)
     if (last && interrupt_signal())
         return;
     verdict_judge(s, s->at, well ? NULL : &end);
+    if (s->engine->plan->cases[s->index[s->at]].is_saver)
+        job_keep_answers(s, s->at);
     char *folder = job_case_folder(s, s->at);
     if (!s->engine->settings->keep)
         scratch_remove(folder);

@@ -109,7 +109,7 @@ static bool take(void *context, const struct run_verdict *v, struct error *error
         .layout = layout_name(c->sharding.layout), .compute = dtype_name(c->precision.compute), .world_size = c->world_size,
         .seed = c->seed, .case_json = text, .origin = v->planned->origin, .seconds = v->seconds,
         .judge_seconds = v->judge_seconds, .start = v->start, .result_count = v->result_count, .results = v->results,
-        .log_tail = v->log_tail, .figures = v->figures,
+        .log_tail = v->log_tail, .figures = v->figures, .digest = v->digest, .truth_digest = v->truth_digest,
     };
     bool ok = store_record_case(s->store, s->run, &record, error);
     json_decref(object);
@@ -131,13 +131,13 @@ bool session_open(struct session *s, const char *store, const struct run_setting
            (resume != 0 || store_begin_run(s->store, info, &s->run, error));
 }
 
-bool session_run(struct session *s, const char *name, const struct implementation *i, struct plan *plan, const int *known, FILE *out,
+bool session_run(struct session *s, const char *name, const struct implementation *i, struct plan *plan, const struct known_case *known, FILE *out,
                  struct error *error)
 {
     json_t *versions = session_versions(i);
     int open = 0;
     for (int k = 0; k < plan->count; k++)
-        open += known == NULL || known[k] < 0;
+        open += known == NULL || known[k].verdict < 0;
     bool ok = store_set_plan(s->store, s->run, name, plan->count, versions, error);
     json_decref(versions);
     s->implementation = name;

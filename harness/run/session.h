@@ -31,7 +31,7 @@ bool session_open(struct session *s, const char *store, const struct run_setting
                   struct error *error);
 // Announces an implementation's plan and runs it. name: how it is recorded, usually implementation->name; progress goes to
 // `out` unless NULL. known: see run_cases.
-bool session_run(struct session *s, const char *name, const struct implementation *i, struct plan *plan, const int *known, FILE *out,
+bool session_run(struct session *s, const char *name, const struct implementation *i, struct plan *plan, const struct known_case *known, FILE *out,
                  struct error *error);
 // The line "N cases in X s, ...": counts, truths, and the harness's own cost.
 void session_summary(const struct session *s, FILE *out);

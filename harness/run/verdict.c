@@ -24,8 +24,12 @@ static void hand_over(struct engine *e, struct run_verdict *v)
     for (int i = 0; i < v->result_count; i++)
         verdicts[i] = v->results[i].finding.verdict;
     v->verdict = run_verdict_of(verdicts, v->result_count);
+    v->digest = e->state[v->index].digest;
+    v->truth_digest = e->state[v->index].truth_digest;
     e->state[v->index].over = true;
     e->state[v->index].verdict = v->verdict;
+    if (e->state[v->index].again)
+        return;
     e->counts->cases++;
     if (!e->sink(e->settings->context, v, e->error))
         e->stopped = true;
@@ -139,13 +143,20 @@ static int collect_results(struct service *s, int position, struct answer *answe
         results[0] = (struct result){check, own};
     } else {
         struct family_member *members = calloc((size_t)e->plan->count, sizeof *members);
-        struct judge_context j = {folder, c, truth, answers, e->implementation->name, family_of(e, c, members), members,
-                                  e->settings->budget, figures};
+        int saver = e->plan->cases[index].saver;
+        struct saved_run saved = {0};
+        char *kept = saver >= 0 ? job_kept_answers(&e->plan->cases[saver].c) : NULL;
+        if (saver >= 0)
+            saved = (struct saved_run){&e->plan->cases[saver].c, kept, e->state[saver].truth_digest};
+        struct judge_context j = {.case_folder = folder, .c = c, .truth = truth, .answers = answers, .implementation = e->implementation->name,
+                                  .family_count = family_of(e, c, members), .family = members, .budget = e->settings->budget,
+                                  .figures = figures, .saved = saver >= 0 ? &saved : NULL};
         double began_s = launch_now();
         count = judge_case(&j, results, ENGINE_RESULTS - 1, e->state[index].digest);
         e->counts->checks_s += launch_now() - began_s;
         e->counts->own_s -= launch_now() - began_s;
         free(members);
+        free(kept);
         if (!judge_truth_digest(c, truth, e->state[index].truth_digest))
             e->state[index].truth_digest[0] = 0;
     }

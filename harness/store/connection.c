@@ -15,11 +15,11 @@
 #include "harness/protocol/memory.h"
 #include "schema.h"
 
-enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 1, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
+enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 2, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
 
 #define CASE_COLUMNS                                                                                              \
     "implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, "     \
-    "origin, seconds, judge_seconds, start, log_tail, figures"
+    "origin, seconds, judge_seconds, start, log_tail, figures, digest, truth_digest"
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 
 static const char *const statement_sql[SQL_STATEMENTS] = {
@@ -31,7 +31,7 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_SET_PLAN] = "INSERT INTO plan (run, implementation, planned, versions) VALUES (?, ?, ?, ?) "
                      "ON CONFLICT DO UPDATE SET planned = excluded.planned, versions = excluded.versions",
     [SQL_RECORD_CASE] = "INSERT INTO judged_case (run, " CASE_COLUMNS ") "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [SQL_RECORD_RESULT] = "INSERT INTO result (judged_case, position, check_name, verdict, figure, bound, unit, message, "
                           "classes, ranks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [SQL_HAS_CASE] = "SELECT 1 FROM judged_case WHERE run = ? AND implementation = ? AND case_id = ?",

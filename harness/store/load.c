@@ -81,6 +81,8 @@ static void read_case_row(struct stored_run *r, sqlite3_stmt *q, struct stored_c
     c->start = sqlite3_column_int(q, 14);
     c->log_tail = text(r, q, 15);
     c->figures = json(q, 16);
+    c->digest = text_or_empty(r, q, 17);
+    c->truth_digest = text_or_empty(r, q, 18);
 }
 
 static bool read_result_row(struct stored_run *r, sqlite3_stmt *q, struct stored_result *out) {
@@ -107,7 +109,7 @@ static bool load_cases(struct store *s, struct stored_run *r, int64_t *ids, int 
     bool row, ok;
     if (!q) return false;
     while ((ok = store_step(s, q, &row, error)) && row && r->case_count < capacity) {
-        ids[r->case_count] = sqlite3_column_int64(q, 17);
+        ids[r->case_count] = sqlite3_column_int64(q, 19);
         read_case_row(r, q, &r->cases[r->case_count++]);
     }
     sqlite3_reset(q);

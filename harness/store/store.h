@@ -28,6 +28,7 @@ struct case_record {
     const struct result *results;
     const char *log_tail;     // last lines of the ranks' output where something went wrong, or NULL
     json_t *figures;          // per tensor: [{"check","label","tensor","figure","bound"}...], or NULL
+    const char *digest, *truth_digest; // of the final parameters, the subject's and the truth's, for --resume; NULL or "" where unknown
 };
 
 // Opens or creates; errors name the file. A store left by a killed run opens.
@@ -44,7 +45,7 @@ struct stored_result {
     const char *check; enum verdict verdict; double figure, bound; const char *unit, *message, *classes, *ranks;
 };
 struct stored_case {
-    const char *implementation, *case_id, *family, *layer, *model, *strategy, *layout, *compute, *case_json, *origin, *log_tail;
+    const char *implementation, *case_id, *family, *layer, *model, *strategy, *layout, *compute, *case_json, *origin, *log_tail, *digest, *truth_digest;
     int world_size, start; uint64_t seed; double seconds, judge_seconds;
     int result_count; struct stored_result *results;
     enum verdict verdict;     // worst of the results

@@ -241,7 +241,7 @@ static void other_files_are_refused_by_name(void **state) {
     store_close(sample_open(path));
     execute(path, "PRAGMA user_version = 7");
     for (int read_only = 0; read_only < 2; read_only++)
-        refuses(path, read_only, ": results store of schema version 7, this program reads and writes version 1; "
+        refuses(path, read_only, ": results store of schema version 7, this program reads and writes version 2; "
                                  "use the fsdpmark that wrote it, or another file");
     execute(path, "PRAGMA application_id = 77");
     refuses(path, false, ": not a results store: a SQLite database of another program (application id 77, expected 1179862096)");
