@@ -8,7 +8,7 @@ enum { FIGURES = 3 };
 struct figure {
     const char *name, *title, *caption; // name: of its files
     char why[256];                      // why there is no picture, or empty
-    char note[256];                     // what was left out or drawn at the edge, or empty
+    char note[512];                     // in sentences: what was left out or drawn at the edge; or empty
 };
 
 // Writes FOLDER/{name.dat, name.gp, style.gp} and draws name.svg and name.png. False only where files cannot be

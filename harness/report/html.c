@@ -1,5 +1,7 @@
-// The report page: summary, verdict matrix, failures in words, figures, environment, every result.
+// The report page: summary, failures in words, skips, verdicts by family, figures, environment, every case folded by family.
 //
+// A page of thousands of cases must open at once: a family is folded, a case is one row, and what passed has its figure but
+// not its message, which results.csv and results.json hold.
 // All text goes through `fill`, whose arguments are escaped; the templates are the only markup.
 #include "harness/report/html.h"
 
@@ -41,39 +43,48 @@ static void put_head(FILE *out, const struct view *v) {
              decimal(v->tally.of[order[i]], number), verdict_name(order[i]));
     fill(out, "</ul>\n<p>% cases, ", decimal(v->case_count, number));
     fill(out, "% results. The verdict of a case is the worst of its results.</p>\n", decimal(v->row_count, number));
-    if (v->tally.of[VERDICT_SKIP] == v->case_count) fputs("<p><b>Every case was skipped: nothing was judged.</b></p>\n", out);
-    fputs("<nav><a href=\"#matrix\">matrix</a> <a href=\"#failures\">failures</a> <a href=\"#skipped\">skipped</a> <a href=\"#figures\">figures</a> "
+    if (!view_judged(v)) fputs("<p><b>Nothing was judged: no case is PASS or FAIL.</b></p>\n", out);
+    fputs("<nav><a href=\"#failures\">failures</a> <a href=\"#skipped\">skipped</a> <a href=\"#families\">families</a> <a href=\"#figures\">figures</a> "
           "<a href=\"#environment\">environment</a> <a href=\"#results\">all results</a></nav>\n", out);
 }
 
-// ---- matrix ----
-static void put_cell(FILE *out, const struct view *v, const struct view_case *k) {
+// ---- families ----
+static const struct view_group *group_of(const struct view *v, const char *implementation, const char *family) {
+    for (int i = 0; i < v->group_count; i++)
+        if (!strcmp(v->groups[i].implementation, implementation) && !strcmp(v->groups[i].family, family)) return &v->groups[i];
+    return NULL;
+}
+
+static const char *family_title(const struct view *v, int family) {
+    return *v->families.items[family] ? v->families.items[family] : "(no family)";
+}
+
+// "97 PASS", or the worst first: "1 FAIL, 14 PASS".
+static void put_tally(FILE *out, const struct tally *t) {
+    static const enum verdict order[] = {VERDICT_BROKEN, VERDICT_FAIL, VERDICT_SKIP, VERDICT_PASS};
+    const char *before = "";
+    for (int i = 0; i < VERDICT_COUNT; i++) {
+        char number[32];
+        if (!t->of[order[i]]) continue;
+        fill(out, "%% %", before, decimal(t->of[order[i]], number), verdict_name(order[i]));
+        before = ", ";
+    }
+}
+
+static void put_families(FILE *out, const struct view *v) {
     char place[32];
-    if (!k) fputs("<td class=\"none\">\xc2\xb7</td>", out);
-    else if (is_bad(k->verdict))
-        fill(out, "<td class=\"%\"><a href=\"#case%\">%</a></td>", class_of[k->verdict], decimal(k - v->cases, place), verdict_name(k->verdict));
-    else fill(out, "<td class=\"%\">%</td>", class_of[k->verdict], verdict_name(k->verdict));
-}
-
-static const char *family_of(const struct view *v, int id) {
-    for (int i = 0; i < v->implementations.count; i++)
-        if (v->matrix[id * v->implementations.count + i]) return v->matrix[id * v->implementations.count + i]->family;
-    return "";
-}
-
-static void put_matrix(FILE *out, const struct view *v) {
-    char span[32];
-    const char *family = NULL;
-    fputs("<h2 id=\"matrix\">Verdicts</h2>\n<div class=\"scroll\"><table class=\"matrix\"><thead><tr><th>case</th>", out);
+    fputs("<h2 id=\"families\">Verdicts by family</h2>\n<div class=\"scroll\"><table class=\"matrix\"><thead><tr><th>family</th>", out);
     for (int i = 0; i < v->implementations.count; i++) fill(out, "<th>%</th>", v->implementations.items[i]);
     fputs("</tr></thead><tbody>\n", out);
-    for (int id = 0; id < v->case_ids.count; id++) {
-        const char *own = family_of(v, id);
-        if (!family || strcmp(family, own))
-            fill(out, "<tr class=\"family\"><th colspan=\"%\">%</th></tr>\n", decimal(v->implementations.count + 1, span), *own ? own : "(no family)");
-        family = own;
-        fill(out, "<tr><td>%</td>", v->case_ids.items[id]);
-        for (int i = 0; i < v->implementations.count; i++) put_cell(out, v, v->matrix[id * v->implementations.count + i]);
+    for (int f = 0; f < v->families.count; f++) {
+        fill(out, "<tr><td><a href=\"#family%\">%</a></td>", decimal(f, place), family_title(v, f));
+        for (int i = 0; i < v->implementations.count; i++) {
+            const struct view_group *g = group_of(v, v->implementations.items[i], v->families.items[f]);
+            fill(out, "<td class=\"%\">", g ? class_of[g->verdict] : "none");
+            if (g) put_tally(out, &g->tally);
+            else fputs("\xc2\xb7", out);
+            fputs("</td>", out);
+        }
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
@@ -170,41 +181,80 @@ static void put_environment(FILE *out, const struct stored_run *r) {
 }
 
 // ---- every result ----
-static void put_result(FILE *out, const struct row *row) {
-    char figure[32], bound[32];
-    fill(out, "<tr><td class=\"%\">%</td><td>%</td><td class=\"number\">%</td><td class=\"number\">%</td><td>%</td><td>%</td><td>%</td>"
-              "<td class=\"message\">%</td></tr>\n",
-         class_of[row->r->verdict], verdict_name(row->r->verdict), row->r->check, row_has_figure(row) ? text_number(row->r->figure, figure) : "",
-         isnan(row->r->bound) ? "" : text_number(row->r->bound, bound), row->r->unit, row->r->ranks, row->r->classes, row->r->message);
+// "step-bitwise 0 <= 0 elements; sharding": the verdict stands where it is not PASS, the message where it is SKIP (a failure's
+// is above).
+static void put_result(FILE *out, const struct row *row, const char *before) {
+    char comparison[128];
+    const char *passed = row->r->verdict == VERDICT_PASS ? "" : verdict_name(row->r->verdict);
+    row_comparison(row, comparison, sizeof comparison);
+    fill(out, "%<b>%</b>%%", before, row->r->check, *comparison ? " " : "", comparison);
+    if (*passed) fill(out, " <span class=\"badge %\">%</span>", class_of[row->r->verdict], passed);
+    if (row->r->verdict == VERDICT_SKIP) fill(out, " %", row->r->message);
 }
 
-static void put_case(FILE *out, const struct view_case *k) {
-    char ranks[32], count[32];
-    fill(out, "<details><summary><span class=\"badge %\">%</span> % <span class=\"dim\">% ranks, % results</span></summary>\n<div class=\"scroll\">"
-              "<table><thead><tr><th>verdict</th><th>check</th><th>figure</th><th>bound</th><th>unit</th><th>ranks</th><th>classes</th>"
-              "<th>message</th></tr></thead><tbody>\n",
-         class_of[k->verdict], verdict_name(k->verdict), k->c->case_id, decimal(k->c->world_size, ranks), decimal(k->row_count, count));
-    for (int i = 0; i < k->row_count; i++) put_result(out, &k->rows[i]);
-    fputs("</tbody></table></div></details>\n", out);
+static void put_case(FILE *out, const struct view *v, const struct view_case *k, int implementation) {
+    char place[32];
+    if (implementation >= 0) fill(out, "<td>%</td>", v->implementations.items[implementation]);
+    fill(out, "<td class=\"%\">", class_of[k->verdict]);
+    if (is_bad(k->verdict)) fill(out, "<a href=\"#case%\">%</a>", decimal(k - v->cases, place), verdict_name(k->verdict));
+    else fputs(verdict_name(k->verdict), out);
+    fputs("</td><td>", out);
+    for (int i = 0; i < k->row_count; i++) put_result(out, &k->rows[i], i ? "; " : "");
+    fputs("</td></tr>\n", out);
 }
 
-static void put_results(FILE *out, const struct view *v) {
-    fputs("<h2 id=\"results\">All results</h2>\n", out);
-    const char *open = NULL;
-    for (int i = 0; i < v->case_count; i++) {
-        const char *implementation = v->cases[i].c->implementation;
-        if (!open || strcmp(open, implementation)) fill(out, open ? "</details>\n<details><summary>%</summary>\n" : "<details><summary>%</summary>\n", implementation);
-        open = implementation;
-        put_case(out, &v->cases[i]);
+// The implementations of a case below each other, so that they can be compared.
+static void put_case_rows(FILE *out, const struct view *v, int id) {
+    int width = v->implementations.count, count = 0;
+    char span[32];
+    for (int i = 0; i < width; i++) count += v->matrix[id * width + i] != NULL;
+    for (int i = 0, first = 1; i < width; i++) {
+        const struct view_case *k = v->matrix[id * width + i];
+        if (!k) continue;
+        fputs("<tr>", out);
+        if (first && count > 1) fill(out, "<td rowspan=\"%\">%</td>", decimal(count, span), v->case_ids.items[id]);
+        else if (first) fill(out, "<td>%</td>", v->case_ids.items[id]);
+        first = 0;
+        put_case(out, v, k, width > 1 ? i : -1);
     }
-    fputs(open ? "</details>\n" : "", out);
+}
+
+// The family of a case, whichever implementation has it.
+static const char *family_of(const struct view *v, int id) {
+    const struct view_case *const *k = &v->matrix[id * v->implementations.count];
+    while (!*k) k++;
+    return (*k)->family;
+}
+
+static void put_family(FILE *out, const struct view *v, int family) {
+    char place[32];
+    struct tally all = {{0}};
+    for (int i = 0; i < v->group_count; i++)
+        for (int verdict = 0; verdict < VERDICT_COUNT && !strcmp(v->groups[i].family, v->families.items[family]); verdict++)
+            all.of[verdict] += v->groups[i].tally.of[verdict];
+    fill(out, "<details id=\"family%\"><summary>% <span class=\"dim\">", decimal(family, place), family_title(v, family));
+    put_tally(out, &all);
+    fputs("</span></summary>\n<div class=\"scroll\"><table><thead><tr><th>case</th>", out);
+    fputs(v->implementations.count > 1 ? "<th>implementation</th>" : "", out);
+    fputs("<th>verdict</th><th>results</th></tr></thead><tbody>\n", out);
+}
+
+// Cases of a family are neighbours in case_ids, in the order of families.
+static void put_results(FILE *out, const struct view *v) {
+    fputs("<h2 id=\"results\">All results</h2>\n<p class=\"dim\">A check that passed stands with its figure against its bound; "
+          "its message is in results.csv and results.json.</p>\n", out);
+    for (int f = 0, id = 0; f < v->families.count; f++) {
+        put_family(out, v, f);
+        for (; id < v->case_ids.count && !strcmp(family_of(v, id), v->families.items[f]); id++) put_case_rows(out, v, id);
+        fputs("</tbody></table></div></details>\n", out);
+    }
 }
 
 bool report_html(const struct view *v, const struct figure figures[FIGURES], const char *folder, FILE *out) {
     put_head(out, v);
-    put_matrix(out, v);
     put_failures(out, v);
     put_skips(out, v);
+    put_families(out, v);
     put_figures(out, figures, folder);
     put_environment(out, v->run);
     put_results(out, v);

@@ -1,4 +1,4 @@
-// JSON: {"run", "environment", "results"}. Control characters are kept, in JSON's own escapes.
+// JSON: {"run", "environment", "results"}, a line a result, each written before the next is made. Control characters are kept, in JSON's own escapes.
 #include "harness/report/text.h"
 
 #include <math.h>
@@ -58,18 +58,24 @@ static json_t *run(const struct view *v) {
                      "verdicts", verdicts, "implementations", implementations(r));
 }
 
+static bool put(FILE *out, const char *before, json_t *value, size_t flags) {
+    bool ok = value && fputs(before, out) >= 0 && !json_dumpf(value, out, flags);
+    json_decref(value);
+    return ok;
+}
+
+static json_t *result(const struct row *row) {
+    json_t *object = json_object();
+    for (int f = 0; f < FIELD_COUNT; f++) json_object_set_new(object, fields[f].name, value(row, f));
+    return object;
+}
+
 bool report_json(const struct stored_run *r, FILE *out) {
     struct view v;
     view_make(r, &v);
-    json_t *results = json_array();
-    for (int i = 0; i < v.row_count; i++) {
-        json_t *result = json_object();
-        for (int f = 0; f < FIELD_COUNT; f++) json_object_set_new(result, fields[f].name, value(&v.rows[i], f));
-        json_array_append_new(results, result);
-    }
-    json_t *whole = json_pack("{s:o, s:O, s:o}", "run", run(&v), "environment", r->environment, "results", results);
+    bool ok = put(out, "{\n\"run\": ", run(&v), JSON_INDENT(1)) && put(out, ",\n\"environment\": ", json_incref(r->environment), JSON_INDENT(1)) &&
+              fputs(",\n\"results\": [", out) >= 0;
+    for (int i = 0; ok && i < v.row_count; i++) ok = put(out, i ? ",\n" : "\n", result(&v.rows[i]), 0);
     view_free(&v);
-    bool ok = whole && !json_dumpf(whole, out, JSON_INDENT(1));
-    json_decref(whole);
-    return ok && fputc('\n', out) != EOF && !fflush(out);
+    return ok && fputs("\n]\n}\n", out) >= 0 && !fflush(out);
 }

@@ -93,6 +93,7 @@ bool report_markdown(const struct stored_run *r, FILE *out) {
     put(out, r->ended);
     fprintf(out, "\n\n**%d PASS, %d FAIL, %d SKIP, %d BROKEN** (cases; %d results)\n", v.tally.of[VERDICT_PASS],
             v.tally.of[VERDICT_FAIL], v.tally.of[VERDICT_SKIP], v.tally.of[VERDICT_BROKEN], v.row_count);
+    if (!view_judged(&v)) fputs("\n**No case is PASS or FAIL: nothing was judged.**\n", out);
     put_groups(out, &v);
     put_failures(out, &v);
     put_skips(out, &v);

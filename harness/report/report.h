@@ -27,8 +27,8 @@ bool report_markdown(const struct stored_run *r, FILE *out);
 // gnuplot, beside the data and scripts that made them (`gnuplot -d ratio.gp` makes them again).
 // Without gnuplot: a line in the page that says so, and the call still succeeds.
 bool report_write(const struct stored_run *r, const char *folder, struct error *error);
-// 0 all PASS (SKIPs allowed), 1 some FAIL, 3 some BROKEN (over FAIL). Planned cases that were never recorded, and a
-// run without any case, are BROKEN.
+// 0 all PASS (SKIPs beside them allowed), 1 some FAIL, 3 some BROKEN (over FAIL), or nothing judged: no case is PASS or
+// FAIL. Planned cases that were never recorded, and a run without any case, are BROKEN.
 int report_exit_status(const struct stored_run *r);
 
 // Progress: a bar on a terminal; otherwise a plain line every tenth of the cases, at most one in two seconds. FAIL and

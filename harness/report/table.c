@@ -187,7 +187,7 @@ static void put_summary(const struct table *t, const struct view *v) {
         put_colored(t, v->tally.of[order[i]] ? colors[order[i]] : "0", part);
     }
     fprintf(t->out, " (cases; %d results; run %lld)\n", v->row_count, (long long)v->run->id);
-    if (v->tally.of[VERDICT_SKIP] == v->case_count) fputs("every case was skipped: nothing was judged\n", t->out);
+    if (!view_judged(v)) fputs("no case is PASS or FAIL: nothing was judged\n", t->out);
 }
 
 bool report_table(const struct stored_run *r, const struct report_options *o, FILE *out) {

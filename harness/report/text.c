@@ -1,4 +1,5 @@
-// Escaping, one table row a form: what each special character becomes. See text.h.
+// Escaping, one table row a form: what each special character becomes. See text.h. A report is written by one thread, so
+// characters go out without the lock of the stream.
 #include "harness/report/text.h"
 
 #include <math.h>
@@ -31,8 +32,8 @@ uint32_t text_next(const char **s) {
 static void put_utf8(FILE *out, uint32_t c) {
     int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
-    fputc((int)(leads[more] | c >> (6 * more)), out);
-    while (more--) fputc((int)(0x80 | (c >> (6 * more) & 0x3f)), out);
+    putc_unlocked((int)(leads[more] | c >> (6 * more)), out);
+    while (more--) putc_unlocked((int)(0x80 | (c >> (6 * more) & 0x3f)), out);
 }
 
 static bool is_control(uint32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
@@ -68,8 +69,8 @@ static const struct form forms[TEXT_FORMS] = {
 
 static void put_control(FILE *out, const struct form *f, uint32_t c) {
     bool blank = c == '\n' || c == '\t' || c == '\r';
-    if (blank && f->one_line) fputc(' ', out);
-    else if (c == '\n' || c == '\t') fputc((int)c, out);
+    if (blank && f->one_line) putc_unlocked(' ', out);
+    else if (c == '\n' || c == '\t') putc_unlocked((int)c, out);
     else if (f->controls == AS_ESCAPE) fprintf(out, c < 0x100 ? "\\x%02x" : "\\u{%x}", c);
     else put_utf8(out, f->controls == AS_REPLACEMENT ? 0xfffd : c < 0x20 ? 0x2400 + c : c == 0x7f ? 0x2421 : 0xfffd);
 }
@@ -90,7 +91,7 @@ void text_fill(FILE *out, enum text_form form, const char *template, ...) {
     va_start(args, template);
     for (; *template; template++)
         if (*template == '%') text_put(out, form, va_arg(args, const char *));
-        else fputc(*template, out);
+        else putc_unlocked(*template, out);
     va_end(args);
 }
 

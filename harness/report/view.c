@@ -184,10 +184,12 @@ int view_reasons(const struct view_group *g, struct reason **out) {
     return count;
 }
 
+bool view_judged(const struct view *v) { return v->tally.of[VERDICT_PASS] || v->tally.of[VERDICT_FAIL]; }
+
 int report_exit_status(const struct stored_run *r) {
     struct view v;
     view_make(r, &v);
-    int status = v.tally.of[VERDICT_BROKEN] ? 3 : v.tally.of[VERDICT_FAIL] ? 1 : 0;
+    int status = v.tally.of[VERDICT_BROKEN] || !view_judged(&v) ? 3 : v.tally.of[VERDICT_FAIL] ? 1 : 0;
     view_free(&v);
     return status;
 }

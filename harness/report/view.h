@@ -52,6 +52,8 @@ struct view {
 
 void view_make(const struct stored_run *run, struct view *out);
 void view_free(struct view *v);
+// Whether some case was judged: one is PASS or FAIL.
+bool view_judged(const struct view *v);
 // The place of a name, or -1.
 int names_find(const struct names *n, const char *name);
 // The same, added where it is not there; the name is copied.

@@ -1,5 +1,5 @@
-# The style that every figure shares. The script that loads it has set name, heading, note, width and height;
-# `gnuplot -d -e "format='png'" NAME.gp` draws PNG, without -e SVG.
+# The style that every figure shares. The script that loads it has set name, heading, note and the layout in pixels: width,
+# height, left, top, wide, tall, keytop; and lines, of the note. `gnuplot -d -e "format='png'" NAME.gp` draws PNG, without -e SVG.
 #
 # Colours: the palette of Okabe and Ito, "Color Universal Design" (2008), told apart by readers with
 # any colour vision; each series has its own point shape too, so that a print in grey stays readable.
@@ -13,6 +13,8 @@ if (format eq 'png') {
 }
 set output name.'.'.format
 set datafile separator tab
+across_x(px) = px*1.0/width       # screen coordinates of pixels from the left
+down_y(px) = 1 - px*1.0/height    # and from the top
 set border 3 linecolor rgb '#444444'
 set tics nomirror out textcolor rgb '#222222'
 set grid linecolor rgb '#dddddd' linewidth 1 dashtype 1
@@ -20,5 +22,6 @@ set grid linecolor rgb '#dddddd' linewidth 1 dashtype 1
 array colors[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000', '#777777']
 array shapes[8] = [7, 5, 9, 11, 13, 4, 6, 8]
 do for [i=1:8] { set style line i linecolor rgb colors[i] pointtype shapes[i] pointsize 0.9 linewidth 1.6 dashtype i }
-set key below left Left reverse vertical maxcols 1 samplen 2 spacing 1.1
-set title heading.(strlen(note) ? "\n(".note.")" : '') textcolor rgb '#222222'
+set key at screen across_x(left), screen down_y(keytop) left top Left reverse vertical maxcols 1 samplen 2 spacing 1.1
+set label 10 heading at screen across_x(12), screen down_y(22) left textcolor rgb '#222222' font ',15'
+set label 11 note at screen across_x(12), screen down_y(height-20*lines) left textcolor rgb '#444444'

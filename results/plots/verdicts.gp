@@ -9,7 +9,11 @@ set yrange [rows+0.5:0.5]
 set ytics scale 0
 set xtics scale 0
 if (slant) { set xtics rotate by 30 right }
-set key below center horizontal maxcols 4 samplen 1
+set key horizontal maxrows 1 maxcols 4 samplen 1
+set lmargin at screen across_x(left)
+set rmargin at screen across_x(left+wide)
+set tmargin at screen down_y(top)
+set bmargin at screen down_y(top+tall)
 d = 'verdicts.dat'
 set style fill solid 1 border linecolor rgb '#ffffff'
 plot d index 0 using (-9):1:ytic(2) with points pointtype 0 notitle, \

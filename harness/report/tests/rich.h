@@ -23,6 +23,7 @@ static inline void rich_case(struct store *s, int64_t run, const char *implement
     snprintf(id, sizeof id, "%s.%s.n%d", family, strategy, ranks);
     struct case_record c = sample_case(implementation, id, family, strategy, ranks, results, count);
     c.figures = figures;
+    if (figures) c.layer = "calibrated";
     if (count && results[0].finding.verdict == VERDICT_BROKEN) c.log_tail = "rank0: loading\nrank1: Traceback (most recent call last):\nrank1: KeyError: 'w'\n";
     sample_record(s, run, &c);
     json_decref(figures);
