@@ -218,6 +218,90 @@ static void profiles_restrict(void **state)
     plan_free(&plan);
 }
 
+static void savers_come_before_what_loads(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {
+        "gate.r", "save.r.none.n4", "save.r.full.param.n4", "save.r.full.flat.n4", "save.r.hybrid-2x2.param.n4", "save.r.hybrid-2x2.flat.n4",
+        "r.none.n2.from-4", "r.full.param.n2.from-4.layout-same", "r.full.param.n2.from-4.layout-other", "r.full.flat.n2.from-4.layout-same",
+        "r.full.flat.n2.from-4.layout-other", "r.hybrid-1x2.param.n2.from-4.layout-same", "r.hybrid-1x2.param.n2.from-4.layout-other",
+        "r.hybrid-1x2.flat.n2.from-4.layout-same", "r.hybrid-1x2.flat.n2.from-4.layout-other",
+        "r.none.n6.from-4", "r.full.param.n6.from-4.layout-same", "r.full.param.n6.from-4.layout-other", "r.full.flat.n6.from-4.layout-same",
+        "r.full.flat.n6.from-4.layout-other", "r.hybrid-2x3.param.n6.from-4.layout-same", "r.hybrid-2x3.param.n6.from-4.layout-other",
+        "r.hybrid-2x3.flat.n6.from-4.layout-same", "r.hybrid-2x3.flat.n6.from-4.layout-other",
+    };
+    static const struct { const char *id, *saver; } rows[] = {
+        {"r.none.n6.from-4", "save.r.none.n4"}, {"r.full.param.n2.from-4.layout-same", "save.r.full.param.n4"},
+        {"r.full.param.n2.from-4.layout-other", "save.r.full.flat.n4"}, {"r.hybrid-2x3.flat.n6.from-4.layout-other", "save.r.hybrid-2x2.param.n4"},
+    };
+    struct implementation able = full;
+    struct plan plan = {0};
+    struct error error = {""};
+    const struct selection s = {.suite = SUITE, .case_file = SUITE "/reshard.yaml"};
+    able.cannot.count = 0;
+    if (!plan_make(&s, &able, &plan, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(plan.count, sizeof expected / sizeof *expected);
+    for (int i = 0; i < plan.count; i++) {
+        const struct planned_case *p = &plan.cases[i];
+        assert_string_equal(p->c.id, expected[i]);
+        assert_true(p->is_saver == (strncmp(p->c.id, "save.", 5) == 0) && (p->saver >= 0) == (strncmp(p->c.id, "r.", 2) == 0));
+        assert_true(p->is_gate ? p->gate == -1 : p->gate == 0);
+        if (!p->is_gate)
+            assert_string_equal(p->c.family, "r");
+        if (!case_validate(&p->c, p->c.id, &error))
+            fail_msg("%s", error.text);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_string_equal(plan.cases[find(&plan, rows[i].id)->saver].c.id, rows[i].saver);
+    plan_free(&plan);
+}
+
+// The uninterrupted run: two standard steps, save, and what follows `load`; the gate trains the same.
+static void savers_train_uninterrupted(void **state)
+{
+    (void)state;
+    static const struct { enum verb verb; int step; const char *label; } expected[] = {
+        {VERB_OBSERVE, 0, "init"},
+        {VERB_MICRO, 0, NULL}, {VERB_OBSERVE, 0, "s0.grad"}, {VERB_STEP, 0, NULL}, {VERB_OBSERVE, 0, "s0"}, {VERB_ZERO_GRAD, 0, NULL},
+        {VERB_MICRO, 1, NULL}, {VERB_OBSERVE, 0, "s1.grad"}, {VERB_STEP, 1, NULL}, {VERB_OBSERVE, 0, "s1"}, {VERB_ZERO_GRAD, 0, NULL},
+        {VERB_SAVE, 0, NULL}, {VERB_OBSERVE, 0, "loaded"}, {VERB_EVAL, 2, NULL},
+        {VERB_MICRO, 2, NULL}, {VERB_OBSERVE, 0, "s2.grad"}, {VERB_STEP, 2, NULL}, {VERB_OBSERVE, 0, "s2"}, {VERB_ZERO_GRAD, 0, NULL}, {VERB_STOP, 0, NULL},
+    };
+    struct implementation able = full;
+    struct plan plan = {0};
+    struct error error = {""};
+    const struct selection s = {.suite = SUITE, .case_file = SUITE "/reshard.yaml", .pattern = "r.full.flat.n2.*same"};
+    able.cannot.count = 0;
+    assert_true(plan_make(&s, &able, &plan, &error));
+    assert_int_equal(plan.count, 3);
+    for (int k = 0; k < 2; k++) {
+        const struct fsdp_case *c = &plan.cases[k].c;
+        assert_int_equal(c->program_length, sizeof expected / sizeof *expected);
+        for (int i = 0; i < c->program_length; i++) {
+            assert_true(c->program[i].verb == expected[i].verb && c->program[i].step == expected[i].step);
+            assert_true(!expected[i].label || strcmp(c->program[i].label, expected[i].label) == 0);
+            assert_true(c->program[i].verb != VERB_OBSERVE || c->program[i].local == (k == 1));
+        }
+    }
+    const struct fsdp_case *saver = &plan.cases[1].c;
+    assert_true(saver->world_size == 4 && saver->sharding.shards == 4 && saver->sharding.layout == SHARD_FLAT && saver->global_rows == 12);
+    plan_free(&plan);
+}
+
+static void who_cannot_save_is_not_asked_to_load(void **state)
+{
+    (void)state;
+    struct plan plan = {0};
+    struct error error = {""};
+    const struct selection s = {.suite = SUITE, .case_file = SUITE "/reshard.yaml"};
+    assert_true(plan_make(&s, &full, &plan, &error));
+    assert_int_equal(count_with(&plan, "save."), 0);
+    assert_string_equal(find(&plan, "r.none.n2.from-4")->skip, "the case that saves, save.r.none.n4: the manifest says that it cannot do save");
+    assert_int_equal(find(&plan, "r.none.n2.from-4")->saver, -1);
+    plan_free(&plan);
+}
+
 static void suite_is_listed(void **state)
 {
     (void)state;
@@ -261,6 +345,8 @@ int main(void)
         cmocka_unit_test(manifest_is_read), cmocka_unit_test(ids_are_those_of_the_matrix), cmocka_unit_test(families_and_gates_follow_the_numbers),
         cmocka_unit_test(gates_are_unsharded), cmocka_unit_test(programs_are_standard_or_written), cmocka_unit_test(defaults_are_laid_under),
         cmocka_unit_test(incapable_is_skipped_with_the_reason), cmocka_unit_test(profiles_restrict), cmocka_unit_test(suite_is_listed),
+        cmocka_unit_test(savers_come_before_what_loads), cmocka_unit_test(savers_train_uninterrupted),
+        cmocka_unit_test(who_cannot_save_is_not_asked_to_load),
     };
     return cmocka_run_group_tests(tests, read_full, free_full);
 }

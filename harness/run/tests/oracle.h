@@ -16,6 +16,7 @@
 #include "harness/protocol/answer.h"
 #include "harness/protocol/job.h"
 #include "harness/protocol/memory.h"
+#include "harness/run/scratch.h"
 #include "reference/truth/truth.h"
 
 struct oracle {
@@ -102,8 +103,29 @@ static void oracle_observe(struct oracle *o, const struct instruction *in)
     oracle_say(o, "observed", json_pack("{ss ss}", "label", in->label, "file", file));
 }
 
+// A checkpoint of one file: what a load needs to find is that it was saved, in this run and where it looks.
+static void oracle_checkpoint(struct oracle *o, bool save)
+{
+    char *path = memory_format("%s/saved", o->c.checkpoint);
+    struct error error = {0};
+    FILE *file = NULL;
+    if (!save || (o->job->rank == 0 && scratch_folder(o->c.checkpoint, &error)))
+        file = fopen(path, save ? "we" : "re");
+    if (file != NULL)
+        fclose(file);
+    else if (!save || o->job->rank == 0) {
+        oracle_say(o, "error", json_pack("{ss+}", "message", "no checkpoint: ", path));
+        _exit(1);
+    }
+    free(path);
+}
+
 static void oracle_obey(struct oracle *o, const struct instruction *in)
 {
+    if (in->verb == VERB_SAVE || in->verb == VERB_LOAD)
+        oracle_checkpoint(o, in->verb == VERB_SAVE);
+    if (in->verb == VERB_EVAL)
+        oracle_say(o, "eval", json_pack("{si si sf}", "step", in->step, "micro", in->micro, "loss", o->truth.eval_losses[0] / o->job->world_size));
     if (in->verb == VERB_MICRO)
         oracle_say(o, "micro", json_pack("{si si sf si sf}", "step", in->step, "micro", in->micro, "loss",
                                          o->truth.steps[in->step].micro_losses[in->micro] / o->job->world_size, "tokens", 1, "seconds", 0.0));

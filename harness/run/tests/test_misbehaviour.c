@@ -22,6 +22,7 @@
 
 static const double RUN_LIMIT_S = 120;
 static char folder[] = "/tmp/fsdpmark.test.XXXXXX", self[4096], program[4096];
+static const char *cases_name = "cases.yaml"; // what `check` runs
 
 // ---- the place ----
 
@@ -63,6 +64,9 @@ static int set_up(void **state)
                "    model: {kind: mlp, sizes: [4, 3]}\n    data: {recipe: exact, density: 0.7}\n    global_rows: 4\n    matrix:\n"
                "      ranks: [2]\n      strategy: [none]\n"
                "      variant: [{name: a, seed: 1}, {name: b, seed: 2}, {name: c, seed: 3}]\n");
+    write_file("reshard.yaml", "name: r\ntitle: load what two ranks saved\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 3]}\n"
+               "data: {recipe: exact, density: 0.7}\nglobal_rows: 4\nsteps: 2\nstrategy: none\nsave_ranks: 2\n"
+               "program: [init, load, observe loaded param, eval 1 0, train 1]\nmatrix: {ranks: [1, 4]}\n");
     return 0;
 }
 
@@ -129,7 +133,7 @@ static int check(const char *launcher, json_t **results)
 {
     char manifest[256], cases[256], json[256];
     snprintf(manifest, sizeof manifest, "%s/implementation.yaml", folder);
-    snprintf(cases, sizeof cases, "%s/cases.yaml", folder);
+    snprintf(cases, sizeof cases, "%s/%s", folder, cases_name);
     snprintf(json, sizeof json, "%s/out.json", folder);
     unlink(json);
     const char *const words[] = {"check", "-i", manifest, "--case", cases, "--json", json, "--deadline", "2.5", "--launcher", launcher, NULL};
@@ -281,6 +285,64 @@ static void gate_fails(void **state)
     json_decref(results);
 }
 
+// ---- cases that load what another saves ----
+
+static int check_reshard(const char *mode, const char *at, const char *on, json_t **results)
+{
+    char command[4200];
+    snprintf(command, sizeof command, "\"%s\"", self);
+    write_manifest(command, mode, at, on);
+    cases_name = "reshard.yaml";
+    int status = check("local", results);
+    cases_name = "cases.yaml";
+    return status;
+}
+
+static void loaders_follow_savers(void **state)
+{
+    (void)state;
+    static const char *const order[] = {"gate.r", "save.r.none.n2", "r.none.n1", "r.none.n4"};
+    json_t *results, *r;
+    size_t i;
+    int seen = 0;
+    assert_int_equal(check_reshard("none", "*", "all", &results), 0);
+    for (int k = 0; k < 4; k++)
+        expect_fine(results, order[k]);
+    json_array_foreach(results, i, r)
+    {
+        seen += seen == 0 || strcmp(text_of(r, "case"), order[seen - 1]) != 0;
+        assert_true(seen <= 4 && strcmp(text_of(r, "case"), order[seen - 1]) == 0);
+    }
+    expect(results, "r.none.n4", "save-load", "PASS", "");
+    json_decref(results);
+}
+
+static void savers_fail(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"wrong", "crash", "unsupported"}, *const verdicts[] = {"FAIL", "FAIL", "SKIP"};
+    for (int k = 0; k < 3; k++) {
+        char message[200];
+        json_t *results;
+        assert_int_equal(check_reshard(modes[k], "save.*", "all", &results), k < 2);
+        expect(results, "save.r.none.n2", NULL, verdicts[k], "");
+        snprintf(message, sizeof message, "not judged: the case that saves did not pass (case save.r.none.n2 is %s)", verdicts[k]);
+        expect(results, "r.none.n1", "answer", "SKIP", message);
+        expect(results, "r.none.n4", "answer", "SKIP", message);
+        json_decref(results);
+    }
+}
+
+static void loader_crashes(void **state)
+{
+    (void)state;
+    json_t *results;
+    assert_int_equal(check_reshard("crash", "r.none.n1", "all", &results), 1);
+    expect(results, "r.none.n1", "answer", "FAIL", "crash: rank 0 ended with signal 11");
+    expect_fine(results, "r.none.n4");
+    json_decref(results);
+}
+
 static void no_worker(void **state)
 {
     (void)state;
@@ -326,10 +388,10 @@ static int workers_alive(void)
     return count;
 }
 
-static void write_marked(const char *mode)
+static void write_marked(const char *mode, const char *at)
 {
     write_file("implementation.yaml", "title: oracle\nname: oracle\ncommand: [\"%s\"]\nlaunchers: [local, mpirun]\n"
-               "environment: {ORACLE_MARK: \"%s\"}\noptions: {misbehave: \"%s\", at: \"t.none.n2.b\", on: \"all\"}\n", self, folder, mode);
+               "environment: {ORACLE_MARK: \"%s\"}\noptions: {misbehave: \"%s\", at: \"%s\", on: \"all\"}\n", self, folder, mode, at);
 }
 
 // Number of the newest run and of its cases; false where there is no store or no run yet.
@@ -352,63 +414,90 @@ static bool newest_run(int64_t *id, int *cases)
     return ok;
 }
 
-// Starts a run that hangs in its second sharded case, sends it a signal there; returns its exit status.
-static int interrupt(int number, const char *launcher)
+// Starts a run that hangs in a case, sends it a signal there, when so many are recorded; returns its exit status.
+static int interrupt(int number, const char *launcher, const char *at, int recorded)
 {
     char manifest[256], cases[256];
     int64_t before = 0, run = 0;
     int count = 0;
     snprintf(manifest, sizeof manifest, "%s/implementation.yaml", folder);
-    snprintf(cases, sizeof cases, "%s/cases.yaml", folder);
-    write_marked("hang");
+    snprintf(cases, sizeof cases, "%s/%s", folder, cases_name);
+    write_marked("hang", at);
     newest_run(&before, &count);
     run = before;
     count = 0;
     const char *const words[] = {"check", "-i", manifest, "--case", cases, "--launcher", launcher, NULL};
     pid_t pid = start_program(words);
-    // Three gates and the first sharded case are recorded: the second is under way, and hangs.
-    for (double until = launch_now() + 60; (run == before || count < 4) && launch_now() < until; usleep(20000))
+    for (double until = launch_now() + 60; (run == before || count < recorded) && launch_now() < until; usleep(20000))
         newest_run(&run, &count);
-    assert_int_equal(count, 4);
-    assert_true(workers_alive() >= 2);
+    // The case that hangs may be in a start of its own.
+    for (double until = launch_now() + 60; workers_alive() < 2 && launch_now() < until;)
+        usleep(5000);
+    int alive = workers_alive();
     kill(pid, number);
     int status = await_program(pid);
+    assert_int_equal(count, recorded);
+    assert_true(alive >= 2);
     for (double until = launch_now() + 5; workers_alive() > 0 && launch_now() < until;)
         usleep(5000);
     assert_int_equal(workers_alive(), 0);
     return status;
 }
 
-static void resume(int64_t run, int cases_before)
+// *results: new reference.
+static void resume(int64_t run, int cases_before, int cases_after, json_t **results)
 {
     char word[32], json[256];
     int cases;
     snprintf(word, sizeof word, "%lld", (long long)run);
     snprintf(json, sizeof json, "%s/out.json", folder);
-    write_marked("none");
+    write_marked("none", "");
     const char *const words[] = {"check", "--resume", word, "--json", json, NULL};
     assert_int_equal(await_program(start_program(words)), 0);
     int64_t newest;
     assert_true(newest_run(&newest, &cases));
     assert_int_equal(newest, run);
-    assert_int_equal(cases, 6);
+    assert_int_equal(cases, cases_after);
     assert_true(cases_before < cases);
-    json_t *root = json_load_file(json, 0, NULL), *results = json_object_get(root, "results");
-    expect_fine(results, "t.none.n2.a");
-    expect_fine(results, "t.none.n2.b");
-    expect_fine(results, "t.none.n2.c");
+    json_t *root = json_load_file(json, 0, NULL);
+    *results = json_incref(json_object_get(root, "results"));
     json_decref(root);
 }
 
 static void check_interrupt(int number, const char *launcher, int expected_status)
 {
     int cases;
-    assert_int_equal(interrupt(number, launcher), expected_status);
     int64_t run;
+    json_t *results;
+    // Three gates and the first sharded case are recorded: the second is under way, and hangs.
+    assert_int_equal(interrupt(number, launcher, "t.none.n2.b", 4), expected_status);
     assert_true(newest_run(&run, &cases));
-    // The gates and the first sharded case were kept.
     assert_int_equal(cases, 4);
-    resume(run, cases);
+    resume(run, cases, 6, &results);
+    expect_fine(results, "t.none.n2.a");
+    expect_fine(results, "t.none.n2.b");
+    expect_fine(results, "t.none.n2.c");
+    json_decref(results);
+}
+
+// The checkpoint went with the first session: who saves runs again, and is recorded once. Cases judged before count for the family.
+static void killed_before_a_load(void **state)
+{
+    (void)state;
+    int cases;
+    int64_t run;
+    json_t *results;
+    cases_name = "reshard.yaml";
+    int status = interrupt(SIGKILL, "local", "r.none.n4", 3);
+    cases_name = "cases.yaml";
+    assert_int_equal(status, 128 + SIGKILL);
+    assert_true(newest_run(&run, &cases));
+    assert_int_equal(cases, 3);
+    resume(run, cases, 4, &results);
+    expect_fine(results, "save.r.none.n2");
+    expect_fine(results, "r.none.n4");
+    expect(results, "r.none.n4", "rank-count", "PASS", "bitwise those of 2 cases");
+    json_decref(results);
 }
 
 static void killed(void **state) { (void)state; check_interrupt(SIGKILL, "local", 128 + SIGKILL); }
@@ -447,7 +536,8 @@ int main(void)
     enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
     static char names[SCENARIOS][64];
     const struct CMUnitTest others[] = {
-        cmocka_unit_test(bad_end), cmocka_unit_test(gate_fails), cmocka_unit_test(no_worker), cmocka_unit_test(start_hangs),
+        cmocka_unit_test(bad_end), cmocka_unit_test(gate_fails), cmocka_unit_test(loaders_follow_savers), cmocka_unit_test(savers_fail),
+        cmocka_unit_test(loader_crashes), cmocka_unit_test(killed_before_a_load), cmocka_unit_test(no_worker), cmocka_unit_test(start_hangs),
         cmocka_unit_test(killed), cmocka_unit_test(killed_mpirun), cmocka_unit_test(ctrl_c), cmocka_unit_test(terminated),
         cmocka_unit_test(stale_folders),
     };

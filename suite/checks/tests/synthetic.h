@@ -318,6 +318,8 @@ static void synthetic_losses(struct synthetic *s)
         double share = s->losses[n->step] / (double)(s->c->world_size * s->c->data.micros) * factor;
         for (int r = 0; (n->verb == VERB_MICRO || n->verb == VERB_FORWARD) && r < s->c->world_size; r++)
             synthetic_say(s, r, "{\"event\": \"micro\", \"step\": %d, \"micro\": %d, \"loss\": %s, \"tokens\": 1, \"seconds\": 0}\n", n->step, n->micro, synthetic_number(share));
+        for (int r = 0; n->verb == VERB_EVAL && r < s->c->world_size; r++) // where the step that follows is trained
+            synthetic_say(s, r, "{\"event\": \"eval\", \"step\": %d, \"micro\": %d, \"loss\": %s}\n", n->step, n->micro, synthetic_number(share));
     }
 }
 
@@ -385,6 +387,7 @@ static void synthetic_free(struct synthetic *s)
     tensors_free(&s->gradient);
     tensors_free(&s->clipped);
     tensors_free(&s->saved);
+    tensors_free(&s->e.saved_state);
     snprintf(command, sizeof command, "rm -rf %s", s->folder);
     assert_int_equal(system(command), 0);
     plan_free(&s->plan);

@@ -204,6 +204,70 @@ static void local_off(struct synthetic *s)
     ((float *)o->local[1].items[0].data)[0] += 1;
 }
 static void loaded_off(struct synthetic *s) { ((float *)full_tensor(s, "loaded", "exp_avg/layers.0.weight")->data)[0] += 1; }
+// What the subject loaded is what another case saved.
+static void saved_elsewhere(struct synthetic *s)
+{
+    static struct saved_run saved;
+    const struct tensors *loaded = &evidence_find(&s->e, "loaded")->full;
+    saved = (struct saved_run){s->c, "", s->truth_digest};
+    s->e.saved = &saved;
+    for (int i = 0; i < loaded->count; i++) {
+        const struct tensor *t = &loaded->items[i];
+        tensors_add(&s->e.saved_state, t->name, t->dtype, t->dims, t->shape, t->data, true);
+    }
+}
+static void moment_not_loaded(struct synthetic *s)
+{
+    saved_elsewhere(s);
+    struct tensor *t = tensors_find(&s->e.saved_state, "exp_avg_sq/layers.1.bias");
+    ((float *)t->data)[2] += 1;
+}
+static void rotated(struct synthetic *s)
+{
+    saved_elsewhere(s);
+    struct tensor *t = tensors_find(&s->e.saved_state, "param/layers.0.weight");
+    float *v = t->data, first = v[0];
+    memmove(v, v + 1, (size_t)(t->count - 1) * sizeof *v);
+    v[t->count - 1] = first;
+}
+static void all_alike(struct synthetic *s)
+{
+    saved_elsewhere(s);
+    struct tensor *t = tensors_find(&s->e.saved_state, "param/layers.0.weight");
+    for (int64_t i = 0; i < t->count; i++)
+        ((float *)t->data)[i] = 1;
+}
+static void other_truth(struct synthetic *s)
+{
+    static struct saved_run other;
+    saved_elsewhere(s);
+    other = *s->e.saved;
+    other.truth_digest = "0123";
+    s->e.saved = &other;
+}
+static void nothing_kept(struct synthetic *s)
+{
+    saved_elsewhere(s);
+    tensors_free(&s->e.saved_state);
+    error_set(&s->e.saved_error, "no such file");
+}
+static void other_eval(struct synthetic *s)
+{
+    json_t *loss = json_object_get(answer_find(&s->answers[1], EVENT_EVAL, 0)->fields, "loss");
+    json_real_set(loss, 2 * json_real_value(loss) + 1);
+}
+static void save_changes(struct synthetic *s) { ((float *)full_tensor(s, "saved", "exp_avg/layers.0.weight")->data)[0] += 1; }
+// The subject trains nothing, and its gradients are those of where it stands.
+static void stands_still(struct synthetic *s)
+{
+    for (int i = 1; i < s->e.observed_count; i++)
+        for (int p = 0; s->c->program[0].label && p < s->c->parameter_count; p++) {
+            struct tensor *t = tensors_find2(&s->observed[i].full, "param", s->c->parameters[p].name);
+            const struct tensor *first = tensors_find2(&s->observed[0].full, "param", s->c->parameters[p].name);
+            if (t)
+                memcpy(t->data, first->data, (size_t)t->count * sizeof(float));
+        }
+}
 static void frozen_moves(struct synthetic *s) { ((float *)full_tensor(s, "s1", "param/layers.1.weight")->data)[0] += 1; }
 static void frozen_gradient(struct synthetic *s)
 {
@@ -303,7 +367,9 @@ static void other_set_off(struct synthetic *s) { family(s, 2, STRATEGY_FULL, "01
 #define UNUSED "name: exact\ntitle: t\nranks: 2\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 6, 3], unused: 1}\ndata: {recipe: exact, density: 0.7}\noptimizer: {kind: sgd, lr: 0.25}\nglobal_rows: 8\nsteps: 2\n"
 #define FROZEN EXACT "program: [init, train 0, \"freeze layers.1.*\", train 1, \"unfreeze layers.1.*\", train 2, stop]\n"
 #define RESUME "name: resume\ntitle: t\nranks: 2\nlayer: calibrated\nmodel: {kind: mlp, sizes: [4, 6, 3]}\ndata: {recipe: gaussian}\noptimizer: {kind: adamw, lr: 0.01}\nglobal_rows: 8\nsteps: 2\n" \
-    "program: [init, train 0, save, micro 1 0, step 1, zero_grad, load, \"observe loaded param,exp_avg,exp_avg_sq\", train 1, stop]\n"
+    "program: [init, train 0, save, micro 1 0, step 1, zero_grad, load, \"observe loaded param,exp_avg,exp_avg_sq\", eval 1 0, train 1, stop]\n"
+#define SAVE "name: resume\ntitle: t\nranks: 2\nlayer: calibrated\nmodel: {kind: mlp, sizes: [4, 6, 3]}\ndata: {recipe: gaussian}\noptimizer: {kind: adamw, lr: 0.01}\nglobal_rows: 8\n" \
+    "program: [init, train 0, save, \"observe saved param,exp_avg,exp_avg_sq\", stop]\n"
 #define FLAT "name: exact\ntitle: t\nranks: 2\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 5, 3]}\ndata: {recipe: exact, density: 0.7}\noptimizer: {kind: sgd, lr: 0.25}\nglobal_rows: 8\nlayout: flat\n"
 #define OVERFLOW "name: witness\ntitle: t\nranks: 2\nlayer: witness\nloss: sum\nsteps: 3\ndata: {recipe: values, values: [1, 2, inf, 2, 2, 1], init: 1}\nrows_per_rank: 1\n" \
     "precision: {parameter: f32, compute: f16, reduce: f32, optimizer_state: f32, loss_scale: {mode: dynamic, initial: 16, growth: 2, backoff: 0.5, interval: 2000}}\n" \
@@ -402,12 +468,22 @@ static const struct row {
     {"fresh-parameters", GPT, {0}, VERDICT_PASS, "", ""},
     {"fresh-parameters", GPT, {.gradient = stale}, VERDICT_FAIL, "of the way", "Z15"},
     {"fresh-parameters", EXACT, {.finish = no_labels}, VERDICT_BROKEN, "", ""},
+    {"fresh-parameters", EXACT, {.finish = stands_still}, VERDICT_SKIP, "the truth's do", ""},
     {"replicas-agree", MESH, {0}, VERDICT_PASS, "", ""},
     {"replicas-agree", MESH, {.finish = local_off}, VERDICT_FAIL, "on rank 1 differs", "Z15"},
     {"replicas-agree", MESH, {.finish = nothing_reported}, VERDICT_BROKEN, "", ""},
     {"update-from-state", RESUME, {.update = moments_in_bf16}, VERDICT_FAIL, "exp_avg of", "Z20"},
     {"save-load", RESUME, {0}, VERDICT_PASS, "", ""},
     {"save-load", RESUME, {.finish = loaded_off}, VERDICT_FAIL, "loaded: exp_avg/layers.0.weight", "Z25"},
+    {"save-load", RESUME, {.finish = saved_elsewhere}, VERDICT_PASS, "", ""},
+    {"save-load", RESUME, {.finish = moment_not_loaded}, VERDICT_FAIL, "loaded: exp_avg_sq/layers.1.bias differs from resume.full.n2", "Z25 Z26"},
+    {"save-load", RESUME, {.finish = rotated}, VERDICT_FAIL, "in 24 of 24 elements", "Z26 Z25"},
+    {"save-load", RESUME, {.finish = all_alike}, VERDICT_BROKEN, "0 of 24 elements of param/layers.0.weight", ""},
+    {"save-load", RESUME, {.finish = other_truth}, VERDICT_BROKEN, "other data", ""},
+    {"save-load", RESUME, {.finish = nothing_kept}, VERDICT_BROKEN, "no such file", ""},
+    {"save-load", RESUME, {.finish = other_eval}, VERDICT_FAIL, "the first forward after the load", "Z26"},
+    {"save-load", SAVE, {0}, VERDICT_PASS, "", ""},
+    {"save-load", SAVE, {.finish = save_changes}, VERDICT_FAIL, "saved: exp_avg/layers.0.weight differs from s0", "Z25"},
     {"update-from-state", RESUME, {0}, VERDICT_PASS, "2 steps", ""},
     {"save-load", RESUME, {.finish = no_labels}, VERDICT_BROKEN, "", ""},
     {"gradient-ratio", GPT, {0}, VERDICT_PASS, "times the noise", ""},
