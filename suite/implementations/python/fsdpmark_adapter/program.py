@@ -141,15 +141,22 @@ class Program:
                 parts[f"{what}/{name}"] = offset, local.cpu().clone()
         return parts
 
+    def ranges(self, whats):
+        return {key.partition("/")[2]: [[offset, local.numel()]] for key, (offset, local) in self.parts(whats).items()}
+
     def report_shards(self, of, whats, again=False):
         """Once: the ranges of the tensors that are really there. An optimizer without state holds the parameters that it updates."""
         if of in self.reported and not again:
             return
         self.reported.add(of)
-        held = self.parts(whats) or (self.parts(["param"]) if of == "optimizer" else {})
-        parts = {name: [] for name in self.names} if of == "parameter" else {}
-        parts |= {key.partition("/")[2]: [[offset, local.numel()]] for key, (offset, local) in held.items()}
+        parts = self.ranges(whats) or (self.ranges(["param"]) if of == "optimizer" else {})
         elements, largest = self.subject.padding(of)
+        if of == "parameter":
+            parts = {name: [] for name in self.names} | parts
+        elif any(i.verb == "unfreeze" for i in self.case.program):
+            # what is frozen now gets its gradient and state later, cut as the parameter is
+            parts = self.ranges(["param"]) | parts
+            elements = self.subject.padding("parameter")[0] if of == "gradient" else elements
         self.answer.event("shards", of=of, parts=parts, padding=elements, **({"padding_max": largest} if elements else {}))
 
     def do_observe(self, i):
