@@ -1,10 +1,12 @@
-// The verdict table on a terminal: a row per implementation and family, and under it, in words, all that is not PASS.
+// The verdict table on a terminal: a row per implementation and family, and under it, in words, all that FAILs or is
+// BROKEN; after an implementation's rows the reasons of its SKIPs, each once.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "harness/protocol/memory.h"
 #include "harness/report/report.h"
 #include "harness/report/text.h"
 #include "harness/report/view.h"
@@ -174,7 +176,18 @@ static void put_skips(const struct table *t, const struct view_group *g) {
 static void put_details(const struct table *t, const struct view_group *g) {
     for (int i = 0; i < g->case_count; i++)
         if (t->options.verbose || verdict_severity(g->cases[i]->verdict) >= verdict_severity(VERDICT_FAIL)) put_case(t, g->cases[i]);
-    if (!t->options.verbose) put_skips(t, g);
+}
+
+// The reasons of all SKIPs of one implementation, whose groups are [first, end): each reason once.
+static void put_all_skips(const struct table *t, const struct view *v, int first, int end) {
+    struct view_group all = {0};
+    for (int g = first; g < end; g++) all.case_count += v->groups[g].case_count;
+    all.cases = memory_zeros((size_t)all.case_count, sizeof *all.cases);
+    int n = 0;
+    for (int g = first; g < end; g++)
+        for (int i = 0; i < v->groups[g].case_count; i++) all.cases[n++] = v->groups[g].cases[i];
+    put_skips(t, &all);
+    free(all.cases);
 }
 
 static void put_summary(const struct table *t, const struct view *v) {
@@ -202,10 +215,15 @@ bool report_table(const struct stored_run *r, const struct report_options *o, FI
             if (text_width(cells[g][c]) > t.width[c]) t.width[c] = text_width(cells[g][c]);
     }
     put_row(&t, titles, "1");
+    int first = 0;
     for (int g = 0; cells && g < v.group_count; g++) {
         put_row(&t, (const char *const *)cells[g], colors[v.groups[g].verdict]);
         put_details(&t, &v.groups[g]);
         for (int c = 0; c < COLUMNS; c++) free(cells[g][c]);
+        bool last = g + 1 == v.group_count || strcmp(v.groups[g].implementation, v.groups[g + 1].implementation);
+        if (!last) continue;
+        if (!t.options.verbose) put_all_skips(&t, &v, first, g + 1);
+        first = g + 1;
     }
     put_summary(&t, &v);
     free(cells);
