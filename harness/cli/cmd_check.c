@@ -91,13 +91,21 @@ static bool arguments_read(struct request *r, json_t *a)
 
 // ---- planning ----
 
+static bool names_launcher(const struct implementation *i, const char *asked, struct error *error)
+{
+    for (int k = 0; asked != NULL && k < i->launchers.count; k++)
+        if (strcmp(i->launchers.items[k], asked) == 0)
+            return true;
+    return asked == NULL || error_set(error, "--launcher: found '%s', which the manifest of %s does not name", asked, i->name);
+}
+
 static bool plan_subject(const struct request *r, const char *name, struct subject *out, struct error *error)
 {
     struct selection selection = {.suite = r->suite, .profile = r->profile, .pattern = r->pattern, .case_file = r->case_file,
                                   .seed = (uint64_t)r->seed, .scale = 1};
     if (!implementation_read(name, r->suite, &out->implementation, error))
         return false;
-    return session_installed(&out->implementation, error) && plan_make(&selection, &out->implementation, &out->plan, error);
+    return names_launcher(&out->implementation, r->launcher, error) && session_installed(&out->implementation, error) && plan_make(&selection, &out->implementation, &out->plan, error);
 }
 
 static bool plan_subjects(const struct request *r, struct subject *subjects, struct error *error)
@@ -158,6 +166,18 @@ static FILE *news(const struct request *r)
     return r->tap ? stderr : stdout;
 }
 
+// The run as reports shall show it: ended, with its status, where it was not cut short.
+static bool load_ended(struct session *s, bool cut_short, struct stored_run *run, struct error *error)
+{
+    if (!store_load_run(s->store, s->run, run, error))
+        return false;
+    if (cut_short)
+        return true;
+    int status = report_exit_status(run);
+    stored_run_free(run);
+    return store_end_run(s->store, s->run, status, error) && store_load_run(s->store, s->run, run, error);
+}
+
 static int finish(const struct cli *cli, const struct request *r, struct session *s, const char *store, struct error *error)
 {
     FILE *out = news(r);
@@ -167,7 +187,7 @@ static int finish(const struct cli *cli, const struct request *r, struct session
     if (failed)
         options_bad(cli->command, "%s", error->text);
     struct error own = {0};
-    if (store_load_run(s->store, s->run, &run, &own)) {
+    if (load_ended(s, caught || failed, &run, &own)) {
         status = failed ? 3 : report_exit_status(&run);
         cli_print_table(&run, r->verbose, out);
         if (!write_reports(cli, r, &run))
@@ -276,6 +296,29 @@ static int check(const struct cli *cli, struct request *r, const char *store)
     return status;
 }
 
+// Two documents on one stream are none.
+static bool stdout_is_free(const struct command *command, const struct request *r)
+{
+    const char *paths[] = {r->json, r->junit, r->csv, r->tap ? "-" : NULL};
+    int count = 0;
+    for (int i = 0; i < 4; i++)
+        count += paths[i] != NULL && strcmp(paths[i], "-") == 0;
+    return count <= 1 || (options_bad(command, "found %d reports for standard output, expected at most one", count), false);
+}
+
+// A resumed run has its arguments already; others would be ignored.
+static bool resumes_alone(const struct command *command, const struct request *r)
+{
+    const struct { const char *name; bool given; } others[] = {
+        {"implementation", r->implementations.count > 0}, {"profile", r->profile != NULL}, {"pattern", r->pattern != NULL},
+        {"case", r->case_file != NULL}, {"random", r->random != 0}, {"seed", r->seed != 0}, {"launcher", r->launcher != NULL}, {"no-gate", r->ungated},
+    };
+    for (size_t i = 0; r->resume != 0 && i < sizeof others / sizeof *others; i++)
+        if (others[i].given)
+            return options_bad(command, "--resume: found with --%s, expected it without: the run goes on with its own arguments", others[i].name), false;
+    return true;
+}
+
 int cmd_check(const struct cli *cli, int argc, char **argv)
 {
     struct request r = {.deadline_s = 60, .budget = JUDGE_BUDGET};
@@ -307,6 +350,8 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         return parsed == OPTIONS_HELP ? 0 : 2;
     if (r.launcher != NULL && launcher_find(r.launcher) == NULL)
         return options_bad(cli->command, "--launcher: found '%s', expected local or mpirun", r.launcher);
+    if (!stdout_is_free(cli->command, &r) || !resumes_alone(cli->command, &r))
+        return 2;
     if (r.implementations.count == 0)
         r.implementations.items[r.implementations.count++] = "reference";
     if (r.random > 0 && (r.profile != NULL || r.case_file != NULL))

@@ -1,5 +1,6 @@
 // fsdpmark: the command line. Finds the command; each has a file of its own, cmd_<name>.c.
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -93,6 +94,17 @@ static int run(const struct command *command, int argc, char **argv, int skip)
     return status;
 }
 
+// A verdict table that a full disk swallowed is no success; a reader that has seen enough (`| head`) is none of our business.
+static int finish(const char *name, int status)
+{
+    errno = 0;
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (!lost || errno == EPIPE)
+        return status;
+    fprintf(stderr, "fsdpmark %s: standard output: cannot be written: %s\n", name, errno != 0 ? strerror(errno) : "an earlier error");
+    return status == 0 ? 2 : status;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "__rank") == 0)
@@ -118,5 +130,5 @@ int main(int argc, char **argv)
         char *ask[] = {argv[2], "--help", NULL};
         return run(command, 2, ask, 0);
     }
-    return run(command, argc, argv, 1);
+    return finish(command->name, run(command, argc, argv, 1));
 }

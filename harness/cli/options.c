@@ -1,6 +1,8 @@
 // See options.h.
 #include "harness/cli/options.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,14 +64,19 @@ static bool store_number(const struct command *command, const struct option *o, 
 {
     char *end;
     if (o->kind == OPTION_INTEGER) {
+        errno = 0;
         long long n = strtoll(value, &end, 0);
         *(int64_t *)o->target = n;
+        if (end != value && *end == 0 && n > 0 && errno == ERANGE)
+            return options_bad(command, "--%s: found '%s', expected at most %lld", o->name, value, LLONG_MAX), false;
         return (end != value && *end == 0 && n >= 0) ||
                (options_bad(command, "--%s: found '%s', expected a whole number of at least 0", o->name, value), false);
     }
     double x = strtod(value, &end);
     *(double *)o->target = x;
-    return (end != value && *end == 0 && x > 0 && x <= 1e9) ||
+    if (end != value && *end == 0 && x > 1e9)
+        return options_bad(command, "--%s: found '%s', expected at most 1e9", o->name, value), false;
+    return (end != value && *end == 0 && x > 0) ||
            (options_bad(command, "--%s: found '%s', expected a number above 0", o->name, value), false);
 }
 

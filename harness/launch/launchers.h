@@ -8,5 +8,7 @@ bool launcher_local_start(const struct launch_plan *plan, struct launch *launch,
 bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
 // A TCP port of 127.0.0.1 that was free a moment ago, or -1.
 int launcher_free_port(void);
+// The variable that puts Open MPI's session folder into the job's, which is removed whole: ranks that are killed leave theirs. Returns pair.
+const char *launcher_mpi_folder(const char *folder, char *pair, size_t size);
 
 #endif

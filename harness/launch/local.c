@@ -23,9 +23,15 @@ int launcher_free_port(void)
     return port;
 }
 
+const char *launcher_mpi_folder(const char *folder, char *pair, size_t size)
+{
+    snprintf(pair, size, "OMPI_MCA_orte_tmpdir_base=%s", folder);
+    return pair;
+}
+
 static bool make_task(const struct launch_plan *plan, int rank, int port, struct keeper_task *task, struct error *error)
 {
-    char text[8][64], job[4200];
+    char text[8][64], job[4200], mpi[4300];
     const char *pairs[9] = {0};
     const struct { const char *name; int value; } numbers[] = {
         {"RANK", rank}, {"WORLD_SIZE", plan->ranks}, {"LOCAL_RANK", rank}, {"LOCAL_WORLD_SIZE", plan->ranks}, {"MASTER_PORT", port},
@@ -37,6 +43,7 @@ static bool make_task(const struct launch_plan *plan, int rank, int port, struct
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
     pairs[5] = "MASTER_ADDR=127.0.0.1";
     pairs[6] = job;
+    pairs[7] = launcher_mpi_folder(plan->folder, mpi, sizeof mpi);
     const char *const *lists[] = {plan->environment, pairs};
     task->argv = argv_append(NULL, plan->command);
     task->envp = environment_make(lists, 2);

@@ -30,10 +30,10 @@ static char **mpirun_argv(const struct launch_plan *plan)
 bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch, struct error *error)
 {
     int port = launcher_free_port();
-    char master[32], job[4200];
+    char master[32], job[4200], mpi[4300];
     snprintf(master, sizeof master, "MASTER_PORT=%d", port);
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
-    const char *const pairs[] = {"MASTER_ADDR=127.0.0.1", master, job, NULL};
+    const char *const pairs[] = {"MASTER_ADDR=127.0.0.1", master, job, launcher_mpi_folder(plan->folder, mpi, sizeof mpi), NULL};
     const char *const *lists[] = {plan->environment, pairs};
     struct keeper_task task = {mpirun_argv(plan), environment_make(lists, 2), strdup(plan->folder), NULL, NULL};
     bool ok = task.argv != NULL && task.envp != NULL && task.folder != NULL &&

@@ -54,9 +54,12 @@ static int judge_label(const struct evidence *e, struct finding *f, const struct
         judged++;
         if (!f)
             continue;
-        double stale = distance(x, a) / gap;
-        finding_compare(f, stale, 0.5, "share", judge_compare(fabs(stale - 1), 0.01) && judge_compare(distance(x, b) / gap, 0.1) ? "Z15" : "",
-                        "%s: the gradient of %s lies %.3g of the way from the present parameters' to the previous ones'", l->label, name, stale);
+        double stale = distance(x, a) / gap, old = distance(x, b) / gap;
+        bool on_the_way = judge_compare(stale, 0.5) || judge_compare(stale + old, 1.1);
+        finding_compare(f, stale, 0.5, "share", judge_compare(fabs(stale - 1), 0.01) && judge_compare(old, 0.1) ? "Z15" : "",
+                        on_the_way ? "%s: the gradient of %s lies %.3g of the way from the present parameters' to the previous ones'"
+                                   : "%s: the gradient of %s is %.3g of the gap to the previous parameters' gradient away from the present ones', and %.3g from "
+                                     "the previous ones': staleness alone does not explain it", l->label, name, stale, old);
     }
     return judged;
 }

@@ -56,7 +56,8 @@ static int judge_kind(const struct evidence *e, struct finding *f, const struct 
             continue;
         int64_t off = differences(full, own, part, &first);
         finding_compare(f, (double)off, 0, "elements", classes_of(e, o->label, bit),
-                        "%s: %s of %s on rank %d differs from the gathered tensor in %lld of its %lld elements, first at %lld", o->label, prefix, name, r,
+                        off > 0 ? "%s: %s of %s on rank %d differs from the gathered tensor in %lld of its %lld elements, first at %lld"
+                                : "%s: %s of %s on rank %d equals the gathered tensor bitwise", o->label, prefix, name, r,
                         (long long)off, (long long)part->total, (long long)first);
         if (off > 0 && !f->ranks[0])
             snprintf(f->ranks, sizeof f->ranks, "%d", r);

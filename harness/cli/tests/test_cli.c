@@ -31,6 +31,10 @@ static int set_up(void **state)
     fputs("name: t\ntitle: small\nlayer: witness\nmodel: {kind: witness, units: [{name: u, parameters: [{name: w, shape: [4]}]}]}\n"
           "data: {recipe: values, values: [1, 2]}\nmatrix: {ranks: [2], strategy: [none]}\n", file);
     fclose(file);
+    snprintf(path, sizeof path, "%s/local.yaml", folder);
+    file = fopen(path, "we");
+    fputs("title: one launcher\nname: local\ncommand: [\"/bin/true\"]\n", file);
+    fclose(file);
     return 0;
 }
 
@@ -52,6 +56,8 @@ static const struct { const char *words[8], *error; } bad[] = {
     {{"check", "--seed"}, "fsdpmark check: --seed: found nothing, expected S\n"},
     {{"check", "--seed", "many"}, "fsdpmark check: --seed: found 'many', expected a whole number of at least 0\n"},
     {{"check", "--seed", "-1"}, "fsdpmark check: --seed: found '-1', expected a whole number of at least 0\n"},
+    {{"check", "--seed", "99999999999999999999"}, "fsdpmark check: --seed: found '99999999999999999999', expected at most 9223372036854775807\n"},
+    {{"check", "--deadline", "1e300"}, "fsdpmark check: --deadline: found '1e300', expected at most 1e9\n"},
     {{"check", "--deadline", "0"}, "fsdpmark check: --deadline: found '0', expected a number above 0\n"},
     {{"check", "--deadline=nan"}, "fsdpmark check: --deadline: found 'nan', expected a number above 0\n"},
     {{"check", "--budget", "8x"}, "fsdpmark check: --budget: found '8x', expected a number above 0\n"},
@@ -66,6 +72,9 @@ static const struct { const char *words[8], *error; } bad[] = {
     {{"check", "--suite", "/nonexistent"}, "fsdpmark check: /nonexistent: found no suite there, expected a folder that holds implementations/\n"},
     {{"check", "--random", "5", "-p", "smoke"}, "fsdpmark check: --random: found with --profile, expected it alone\n"},
     {{"check", "--resume", "7"}, "fsdpmark check: "},
+    {{"check", "--resume", "7", "-p", "tiny"}, "fsdpmark check: --resume: found with --profile, expected it without: the run goes on with its own arguments\n"},
+    {{"check", "--json", "-", "--tap", "-p", "tiny"}, "fsdpmark check: found 2 reports for standard output, expected at most one\n"},
+    {{"check", "-i", "./local.yaml", "-p", "tiny", "--launcher", "mpirun"}, "--launcher: found 'mpirun', which the manifest of local does not name\n"},
     {{"check", "-i", "null", "--store", "/nonexistent/x.db", "-p", "tiny"}, "/nonexistent/x.db"},
     {{"list", "chekcs"}, "fsdpmark list: found 'chekcs', nearest is checks\n"},
     {{"list", "checks", "faults"}, "fsdpmark list: found 'faults', expected: fsdpmark list [implementations|cases|checks|profiles|faults] [options]\n"},
@@ -192,11 +201,24 @@ static void check_and_reports(void **state)
     assert_non_null(strstr(result.out, "run 1: 0 cases in "));
 }
 
+// What cannot be written is told, by the status too; a reader that closes the pipe early is no error.
+static void lost_output(void **state)
+{
+    (void)state;
+    char program[4096], line[9000];
+    command_program(program);
+    snprintf(line, sizeof line, "'%s' list checks >/dev/full 2>'%s/full'; test $? = 2 && grep -q 'standard output: cannot be written: No space' '%s/full'",
+             program, folder, folder);
+    assert_int_equal(system(line), 0);
+    snprintf(line, sizeof line, "{ '%s' list checks; echo $? >'%s/status'; } | true; grep -qx 0 '%s/status'", program, folder, folder);
+    assert_int_equal(system(line), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_input), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
-        cmocka_unit_test(check_and_reports),
+        cmocka_unit_test(check_and_reports), cmocka_unit_test(lost_output),
     };
     alarm(500);
     return cmocka_run_group_tests(tests, set_up, tear_down);

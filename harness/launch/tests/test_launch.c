@@ -116,10 +116,10 @@ static void check_environment(struct place *p, const char *launcher)
     char expected[512];
     setenv("NOT_ON_THE_LIST", "leaks", 1);
     start(p, launcher, "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS "
-                       "$GIVEN [$NOT_ON_THE_LIST] $FSDPMARK_JOB; pwd; test $MASTER_PORT -gt 1023 || echo no port; echo err >&2", 3, &l);
+                       "$GIVEN [$NOT_ON_THE_LIST] $FSDPMARK_JOB; echo $OMPI_MCA_orte_tmpdir_base; pwd; test $MASTER_PORT -gt 1023 || echo no port; echo err >&2", 3, &l);
     await_over(&l);
     for (int r = 0; r < 3; r++) {
-        snprintf(expected, sizeof expected, "%d 3 %d 3 127.0.0.1 1 1 by the manifest [] %s\n%s\nerr\n", r, r, p->folder, p->folder);
+        snprintf(expected, sizeof expected, "%d 3 %d 3 127.0.0.1 1 1 by the manifest [] %s\n%s\n%s\nerr\n", r, r, p->folder, p->folder, p->folder);
         assert_log(p, r, expected);
         assert_true(l.ends[r].ended);
         assert_int_equal(l.ends[r].status, 0);
