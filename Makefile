@@ -194,12 +194,13 @@ fuzz: $(FUZZERS)
 	$(Q)sh harness/protocol/fuzz/run.sh $(BUILD) $(FUZZ_SECONDS) $(FUZZERS)
 
 install: all
-	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/fsdpmark \
-	  $(DESTDIR)$(PREFIX)/share/fsdpmark
-	$(Q)install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 $(BUILD)/libfsdpmark.a $(DESTDIR)$(PREFIX)/lib
-	$(Q)cp -r suite results docs $(DESTDIR)$(PREFIX)/share/fsdpmark/
-	$(Q)find $(DESTDIR)$(PREFIX)/share/fsdpmark -name '*.c' -path '*checks*' -delete
+	$(Q)install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/lib' '$(DESTDIR)$(PREFIX)/share/fsdpmark'
+	$(Q)install -m 755 $(PROGRAMS) '$(DESTDIR)$(PREFIX)/bin'
+	$(Q)install -m 644 $(BUILD)/libfsdpmark.a '$(DESTDIR)$(PREFIX)/lib'
+	$(Q)for h in harness/protocol/*.h kernels/dtype.h; do \
+	  install -D -m 644 $$h '$(DESTDIR)$(PREFIX)/include/fsdpmark/'$$h; done
+	$(Q)cp -r suite results docs '$(DESTDIR)$(PREFIX)/share/fsdpmark/'
+	$(Q)find '$(DESTDIR)$(PREFIX)/share/fsdpmark' \( -name '*.c' -path '*checks*' -o -path '*/__pycache__*' \) -delete
 
 info:
 	@printf '%-14s %s\n' version '$(VERSION) $(COMMIT)' compiler '$(shell $(CC) --version | head -1)' flags '$(CFLAGS)'
