@@ -154,7 +154,7 @@ static const struct row {
     {"results", true, probe_store, "results cannot be stored by default", "set FSDPMARK_STORE or give --store"},
     {"Open MPI", true, probe_mpi, "the launcher mpirun, and the reference at more than one rank, cannot run", "make setup (package openmpi-bin)"},
     {"OpenBLAS", false, probe_blas, "figures of speed are not comparable", "make setup (package libopenblas-dev)"},
-    {"PyTorch", false, probe_torch, "implementations pytorch-* cannot run", "make implementations"},
+    {"PyTorch", false, probe_torch, "implementations pytorch-* cannot run", "make implementations, or FSDPMARK_PYTHON set to a Python that has torch"},
     {"gnuplot", false, probe_gnuplot, "reports have no figures", "make setup (package gnuplot-nox)"},
     {"PAPI", false, probe_papi, "no hardware counters", "make setup (package libpapi-dev)"},
     {"GPU", false, probe_gpu, "nothing runs on CUDA", "a machine with an NVIDIA GPU and its driver"},
