@@ -114,17 +114,6 @@ static bool make_faulty(struct implementation *i)
     return changed;
 }
 
-static void set_environment(struct implementation *i, const char *fault)
-{
-    struct string_list *l = &i->environment;
-    char **grown = memory_zeros((size_t)l->count + 2, sizeof *grown);
-    if (l->count > 0)
-        memcpy(grown, l->items, (size_t)l->count * sizeof *grown);
-    grown[l->count++] = memory_format("FSDPMARK_FAULT=%s", fault);
-    free(l->items);
-    l->items = grown;
-}
-
 static bool run_plan(struct selftest *t, const char *build, const struct implementation *i, struct plan *plan, int *fault_of, struct error *error)
 {
     t->build = build;
@@ -142,48 +131,28 @@ static bool selected(const struct selftest *t, const struct fault *f)
     return by_pattern && strncmp(f->in, t->in != NULL ? t->in : "", n) == 0;
 }
 
-// Faults that a build of its own carries share one start; an adapter's are patches, so each gets its own.
+// All faults of an implementation are one plan: each case's option `fault` names its own, so that one start of the workers
+// serves many. Where the faults live in a build of their own, that build also runs the cases without a fault.
 static bool run_faults(struct selftest *t, const char *in, struct error *error)
 {
     struct plan plan = {0};
-    int *fault_of = NULL;
-    bool ok = true, shared = false;
-    for (int k = 0; ok && k < t->faults.count && !interrupt_signal(); k++) {
-        const struct fault *f = &t->faults.items[k];
-        struct implementation i;
-        if (strcmp(f->in, in) != 0 || !selected(t, f))
-            continue;
-        if (!implementation_read(in, t->suite, &i, error))
-            return false;
-        shared = make_faulty(&i);
-        ok = faults_plan(f, k, t->suite, &i, &plan, &fault_of, error);
-        if (ok && !shared) {
-            char *build = memory_format("%s+%s", in, f->name);
-            set_environment(&i, f->name);
-            for (int c = 0; c < plan.count; c++) // the environment reaches all cases of the start, savers too
-                fault_of[c] = k;
-            ok = run_plan(t, build, &i, &plan, fault_of, error);
-            free(build);
-            plan_free(&plan);
-            plan = (struct plan){0};
-            free(fault_of);
-            fault_of = NULL;
-        }
-        implementation_free(&i);
-    }
     struct implementation i;
-    if (ok && shared && (ok = implementation_read(in, t->suite, &i, error))) {
-        make_faulty(&i);
-        char *build = memory_format("%s-faulty", in);
-        for (int k = 0; ok && k < t->faults.count; k++)
-            if (strcmp(t->faults.items[k].in, in) == 0 && selected(t, &t->faults.items[k]))
-                ok = faults_plan_correct(&t->faults.items[k], t->suite, &i, &plan, &fault_of, error);
-        ok = ok && run_plan(t, build, &i, &plan, fault_of, error);
-        free(build);
-        implementation_free(&i);
-    }
+    int *fault_of = NULL;
+    if (!implementation_read(in, t->suite, &i, error))
+        return false;
+    bool ok = true, own_build = make_faulty(&i);
+    for (int k = 0; ok && k < t->faults.count; k++)
+        if (strcmp(t->faults.items[k].in, in) == 0 && selected(t, &t->faults.items[k]))
+            ok = faults_plan(&t->faults.items[k], k, t->suite, &i, &plan, &fault_of, error);
+    for (int k = 0; ok && own_build && k < t->faults.count; k++)
+        if (strcmp(t->faults.items[k].in, in) == 0 && selected(t, &t->faults.items[k]))
+            ok = faults_plan_correct(&t->faults.items[k], t->suite, &i, &plan, &fault_of, error);
+    char *build = memory_format("%s-faulty", in);
+    ok = ok && run_plan(t, build, &i, &plan, fault_of, error);
+    free(build);
     plan_free(&plan);
     free(fault_of);
+    implementation_free(&i);
     return ok;
 }
 

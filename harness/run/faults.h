@@ -1,7 +1,7 @@
 // Seeded faults: suite/faults/*.yaml, and the plans that must find them.
 //
 // A file holds one fault, or a list of them under `faults`:
-//   name: scale-by-n              # what the option `fault` of a case, and FSDPMARK_FAULT, say to the worker
+//   name: scale-by-n              # what the option `fault` of a case says to the worker
 //   class: Z01                    # of docs/method.md
 //   in: reference                 # the implementation that carries it
 //   claim: gradients are not divided by the number of ranks
