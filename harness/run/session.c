@@ -127,7 +127,9 @@ bool session_open(struct session *s, const char *store, const struct run_setting
     s->settings.scratch = s->scratch;
     s->settings.tell = tell;
     s->settings.context = s;
-    return s->scratch != NULL && truth_cache_open(NULL, &s->cache, error) && store_open(store, false, &s->store, error) &&
+    bool opened = s->scratch != NULL && truth_cache_open(NULL, &s->cache, error);
+    s->cache.tell = tell;
+    return opened && store_open(store, false, &s->store, error) &&
            (resume != 0 || store_begin_run(s->store, info, &s->run, error));
 }
 

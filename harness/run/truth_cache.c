@@ -15,6 +15,7 @@
 #include "harness/launch/interrupt.h"
 #include "harness/launch/launch.h"
 #include "harness/run/scratch.h"
+#include "harness/run/truth_seal.h"
 
 enum { MAKERS = 2, DEADLINE_S = 600 };
 
@@ -63,11 +64,34 @@ void truth_cache_path(const struct truth_cache *c, const struct fsdp_case *of, c
     snprintf(path, size, "%s/%s", c->folder, key);
 }
 
+// One that is there and damaged is told of; it is made again, and stays until then, since other runs may link to it.
 static bool is_whole(const struct truth_cache *c, const struct fsdp_case *of)
 {
-    char path[4096];
+    char path[4096], line[1200];
+    struct error reason = {0};
     truth_cache_path(c, of, path, sizeof path);
-    return access(path, F_OK) == 0;
+    if (access(path, F_OK) != 0)
+        return false;
+    if (truth_seal_holds(path, &reason))
+        return true;
+    snprintf(line, sizeof line, "a truth of the cache is damaged and made again: %s", reason.text);
+    if (c->tell != NULL)
+        c->tell(NULL, line);
+    return false;
+}
+
+// Puts a truth in its place, also where a damaged one is, which then lies where the new one was made. A whole one that another run
+// has put there meanwhile is as good.
+static bool put_in_place(const char *made, const char *path)
+{
+    struct error damage = {0};
+    if (rename(made, path) == 0)
+        return true;
+    if (access(path, F_OK) == 0 && (truth_seal_holds(path, &damage) || renameat2(AT_FDCWD, made, AT_FDCWD, path, RENAME_EXCHANGE) == 0))
+        return true;
+    // Not every file system can exchange.
+    scratch_remove(path);
+    return rename(made, path) == 0;
 }
 
 // True the first time that a key is seen.
@@ -93,7 +117,7 @@ static _Noreturn void make(const struct fsdp_case *of, const char *folder, int o
     signal(SIGINT, SIG_IGN); // the parent decides
     if (getppid() != parent)
         _exit(1);
-    bool ok = scratch_folder(folder, &error) && truth_make(of, folder, &error);
+    bool ok = scratch_folder(folder, &error) && truth_make(of, folder, &error) && truth_seal(folder, &error);
     if (!ok && error.text[0] == 0)
         error_set(&error, "the truth could not be made, without a reason");
     if (!ok)
@@ -131,8 +155,7 @@ static void finish(struct truth_cache *c, struct maker *m, const struct fsdp_cas
     char path[4096], text[1000];
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         truth_cache_path(c, of, path, sizeof path);
-        // Where another run was first, its truth is as good.
-        if (rename(m->folder, path) != 0 && access(path, F_OK) != 0)
+        if (!put_in_place(m->folder, path))
             error_set(error, "%s: cannot be renamed: %s", m->folder, strerror(errno));
         else
             c->made++;
@@ -230,23 +253,10 @@ const struct truth *truth_cache_load(struct truth_cache *c, const struct fsdp_ca
         truth_free(&c->loaded);
     c->loaded_key[0] = 0;
     truth_cache_path(c, of, path, sizeof path);
-    for (int attempt = 0; attempt < 2; attempt++) {
-        struct error reason = {0};
-        if (truth_load(of, path, &c->loaded, &reason)) {
-            memcpy(c->loaded_key, key, sizeof key);
-            return &c->loaded;
-        }
-        if (attempt == 1) {
-            error_set(error, "%s", reason.text);
-            return NULL;
-        }
-        scratch_remove(path);
-        struct error failure = {0};
-        truth_cache_fill(c, &of, 1, DEADLINE_S, &failure);
-        if (failure.text[0]) {
-            error_set(error, "%s", failure.text);
-            return NULL;
-        }
-    }
-    return NULL;
+    // A worker may have damaged what its job links to.
+    truth_cache_fill(c, &of, 1, DEADLINE_S, error);
+    if (error->text[0] != 0 || !truth_load(of, path, &c->loaded, error))
+        return NULL;
+    memcpy(c->loaded_key, key, sizeof key);
+    return &c->loaded;
 }
