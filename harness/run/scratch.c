@@ -87,12 +87,15 @@ bool scratch_folder(const char *path, struct error *error)
     char copy[4096];
     if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
         return error_set(error, "%s: the path is too long", path);
+    // Of a parent that cannot be made and its children, the parent's reason tells what is wrong.
+    int reason = 0;
     for (char *slash = copy + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = 0;
-        mkdir(copy, 0777);
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST && reason == 0)
+            reason = errno;
         *slash = '/';
     }
     if (mkdir(copy, 0777) != 0 && errno != EEXIST)
-        return error_set(error, "%s: cannot be made: %s", path, strerror(errno));
+        return error_set(error, "%s: cannot be made: %s", path, strerror(errno == ENOENT && reason != 0 ? reason : errno));
     return true;
 }

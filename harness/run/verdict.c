@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "harness/run/engine.h"
+#include "harness/run/space.h"
 #include "harness/store/verdicts.h"
 
 enum verdict run_verdict_of(const enum verdict *verdicts, int count)
@@ -40,8 +41,9 @@ void verdict_give(struct engine *e, int index, const char *check, const struct f
     struct result result = {check, *finding};
     struct run_verdict v = {.planned = &e->plan->cases[index], .index = index, .result_count = 1, .results = &result,
                             .seconds = NAN, .start = start, .log_tail = log_tail};
+    space_excuse(e->settings->scratch, &result, 1);
     // A difference or a failure without any sharding is not a sharding fault, whatever the check's classes are.
-    if (e->settings->gated && v.planned->is_gate && finding->verdict == VERDICT_FAIL) {
+    if (e->settings->gated && v.planned->is_gate && result.finding.verdict == VERDICT_FAIL) {
         size_t used = strlen(result.finding.message);
         snprintf(result.finding.message + used, sizeof result.finding.message - used,
                  " [unsharded, N = 1: the adapter or its framework, not a sharding fault]");
@@ -179,6 +181,7 @@ void verdict_judge(struct service *s, int position, const struct finding *extra)
         results[count++] = (struct result){"answer", *extra};
     for (int i = 0; i < count; i++)
         drop_folder(results[i].finding.message, s->folder);
+    space_excuse(e->settings->scratch, results, count);
     if (e->settings->gated && e->plan->cases[index].is_gate)
         mark_gate(results, count);
     struct run_verdict v = {.planned = &e->plan->cases[index], .index = index, .result_count = count, .results = results,
