@@ -1,7 +1,11 @@
 // fsdpmark check: plans, runs, stores and reports cases of one or more implementations.
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/cases/random.h"
@@ -248,19 +252,25 @@ static bool take_up(const struct cli *cli, struct request *r, const char *store,
     return true;
 }
 
-// --random: the drawn cases become a case file, which the plan reads like anybody's.
-static bool draw_random(struct request *r, char path[64], struct error *error)
+// --random: the drawn cases become a case file, which the plan reads like anybody's. It has no name, so that nothing is left of it
+// however the program ends. Returns what keeps it, which the caller closes; -1 on failure.
+static int draw_random(struct request *r, char path[64], struct error *error)
 {
-    snprintf(path, 64, "/tmp/fsdpmark-random.XXXXXX");
-    int fd = r->random <= 20000 ? mkstemp(path) : -1;
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    r->case_file = path;
+    int fd = r->random <= 20000 ? memfd_create("fsdpmark-random", MFD_CLOEXEC) : -1, copy = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    FILE *file = copy >= 0 ? fdopen(copy, "w") : NULL;
     if (file != NULL)
         random_cases_write(file, (int)r->random, r->seed != 0 ? (uint64_t)r->seed : 1, 8);
     bool ok = file != NULL && !ferror(file);
     if (file != NULL)
         ok &= fclose(file) == 0;
-    return ok || error_set(error, "--random %lld: %s cannot be written (20000 cases at most)", (long long)r->random, path);
+    snprintf(path, 64, "/proc/self/fd/%d", fd);
+    r->case_file = path;
+    if (ok)
+        return fd;
+    error_set(error, "--random %lld: the cases cannot be written (20000 cases at most)", (long long)r->random);
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 static int check(const struct cli *cli, struct request *r, const char *store)
@@ -271,12 +281,12 @@ static int check(const struct cli *cli, struct request *r, const char *store)
     if (r->resume != 0 && !take_up(cli, r, store, &old))
         return 2;
     struct subject *subjects = memory_zeros((size_t)r->implementations.count, sizeof *subjects);
-    int status = 2;
-    bool planned = (r->random == 0 || draw_random(r, drawn, &error)) && plan_subjects(r, subjects, &error);
-    if (drawn[0] != 0) {
-        unlink(drawn);
+    int status = 2, random = r->random != 0 ? draw_random(r, drawn, &error) : -1;
+    bool planned = (r->random == 0 || random >= 0) && plan_subjects(r, subjects, &error);
+    if (random >= 0)
+        close(random);
+    if (drawn[0] != 0)
         r->case_file = NULL;
-    }
     if (!planned) {
         options_bad(cli->command, "%s", error.text);
         status = interrupt_signal() ? 128 + interrupt_signal() : 2;
@@ -304,6 +314,32 @@ static bool stdout_is_free(const struct command *command, const struct request *
     for (int i = 0; i < 4; i++)
         count += paths[i] != NULL && strcmp(paths[i], "-") == 0;
     return count <= 1 || (options_bad(command, "found %d reports for standard output, expected at most one", count), false);
+}
+
+// True where a report can be written there at the end of the run. Leaves no file behind; a pipe is not opened, since its reader
+// would take the first close for the end.
+static bool is_writable(const char *path)
+{
+    struct stat info;
+    bool exists = stat(path, &info) == 0;
+    if (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        return access(path, W_OK) == 0;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | (exists ? 0 : O_CREAT), 0666);
+    if (fd < 0)
+        return false;
+    close(fd);
+    if (!exists)
+        unlink(path);
+    return true;
+}
+
+static bool reports_can_be_written(const struct command *command, const struct request *r)
+{
+    const char *paths[] = {r->json, r->junit, r->csv};
+    for (int i = 0; i < 3; i++)
+        if (paths[i] != NULL && strcmp(paths[i], "-") != 0 && !is_writable(paths[i]))
+            return options_bad(command, "%s: cannot be written: %s", paths[i], strerror(errno)), false;
+    return true;
 }
 
 // A resumed run has its arguments already; others would be ignored.
@@ -350,7 +386,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         return parsed == OPTIONS_HELP ? 0 : 2;
     if (r.launcher != NULL && launcher_find(r.launcher) == NULL)
         return options_bad(cli->command, "--launcher: found '%s', expected local or mpirun", r.launcher);
-    if (!stdout_is_free(cli->command, &r) || !resumes_alone(cli->command, &r))
+    if (!stdout_is_free(cli->command, &r) || !resumes_alone(cli->command, &r) || !reports_can_be_written(cli->command, &r))
         return 2;
     if (r.implementations.count == 0)
         r.implementations.items[r.implementations.count++] = "reference";
