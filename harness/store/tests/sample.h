@@ -13,13 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/protocol/tests/temporary.h"
 #include "harness/store/store.h"
 
 // A path in a fresh folder.
 static inline const char *sample_path(const char *name) {
     static char path[256];
     char folder[] = "/tmp/fsdpmark-test-XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(temporary_make(folder));
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }

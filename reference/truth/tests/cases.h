@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "harness/protocol/tests/temporary.h"
 #include "harness/protocol/memory.h"
 #include "reference/models/model.h"
 #include "reference/truth/truth.h"
@@ -125,7 +126,7 @@ static char made_folder[256];
 static inline bool try_truth(const struct fsdp_case *c, struct truth *t, struct error *error)
 {
     snprintf(made_folder, sizeof made_folder, "/tmp/fsdpmark-truth-XXXXXX");
-    assert_non_null(mkdtemp(made_folder));
+    assert_non_null(temporary_make(made_folder));
     *error = (struct error){""};
     return truth_make(c, made_folder, error) && truth_load(c, made_folder, t, error);
 }

@@ -25,6 +25,7 @@
 #include "harness/judge/holdings.h"
 #include "harness/judge/norm.h"
 #include "harness/judge/program.h"
+#include "harness/protocol/tests/temporary.h"
 #include "suite/checks/check.h"
 
 enum { SYNTHETIC_LABELS = 64, SYNTHETIC_RANKS = 8 };
@@ -78,7 +79,7 @@ static void synthetic_case(struct synthetic *s, const char *yaml)
     char path[128];
     struct error error = {{0}};
     snprintf(s->folder, sizeof s->folder, "/tmp/fsdpmark-synthetic-XXXXXX");
-    assert_non_null(mkdtemp(s->folder));
+    assert_non_null(temporary_make(s->folder));
     snprintf(path, sizeof path, "%s/implementation.yaml", s->folder);
     synthetic_write(path, synthetic_manifest);
     if (!implementation_read(path, "suite", &s->implementation, &error))
