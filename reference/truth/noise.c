@@ -5,6 +5,9 @@
 //   ascending, descending, binary tree, ring (element e starts at the rank of its chunk), each divided by N before or after.
 // Under loss scaling the loss is scaled by the initial scale (halved until nothing overflows) and unscaled at the end.
 // Every addition is rounded to the reduce dtype. Compared with the float64 gradient at the same unrounded parameters.
+// One rounding pattern may be lucky. So the same is done again with each parameter moved up or down by one unit in the last
+// place of the compute dtype, REALISATIONS times in all, and the largest distance counts: a gradient that is the exact one of
+// parameters within a rounding is a right one (backward error; Higham, section 1.5).
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 #include "reference/truth/loss.h"
 #include "reference/truth/truth.h"
 
+enum { REALISATIONS = 4 };
 enum order { ASCENDING, DESCENDING, TREE, RING, ORDER_COUNT };
 
 struct noise {
@@ -74,7 +78,18 @@ static void noise_close(struct noise *n)
     model_free(&n->m);
 }
 
-static bool cast_parameters(struct noise *n, const struct tensors *from, const char *prefix, struct error *error)
+// Up or down by one unit in the last place; which way is drawn from the place and the realisation.
+static void perturb(enum dtype type, void *values, int64_t count, uint64_t seed)
+{
+    const double ulp = 2 * dtype_unit_roundoff(type);
+    for (int64_t e = 0; e < count; e++) {
+        uint64_t z = (seed + (uint64_t)e) * 0x9e3779b97f4a7c15u;
+        z = (z ^ z >> 32) * 0xd6e8feb86659fd93u;
+        dtype_set(type, values, e, dtype_get(type, values, e) * (z >> 63 ? 1 + ulp : 1 - ulp));
+    }
+}
+
+static bool cast_parameters(struct noise *n, int realisation, const struct tensors *from, const char *prefix, struct error *error)
 {
     for (int p = 0; p < n->c->parameter_count; p++) {
         const struct case_parameter *row = &n->c->parameters[p];
@@ -85,6 +100,8 @@ static bool cast_parameters(struct noise *n, const struct tensors *from, const c
             return error_set(error, "%s/%s: missing or of the wrong size, expected %lld values", prefix, row->name,
                              (long long)row->count);
         kernels_cast(t->count, t->dtype, t->data, n->c->precision.compute, n->parameters[p]);
+        if (realisation > 0)
+            perturb(n->c->precision.compute, n->parameters[p], t->count, (uint64_t)realisation << 48 | (uint64_t)p << 32);
     }
     return true;
 }
@@ -183,19 +200,27 @@ static struct distance distance_of(const struct noise *n, int p, const double *e
     return d;
 }
 
-static void add_noise(const struct noise *n, int p, struct tensors *out)
+// worst: largest L2 distance and largest difference of one element so far.
+static void add_noise(const struct noise *n, int p, double worst[2])
 {
     const struct tensor *g = tensors_find2(n->exact, "grad", n->c->parameters[p].name);
-    if (g == NULL)
-        return;
-    const double *exact = g->data;
-    double worst[3] = {0, 0, sqrt(kernels_cpu(DTYPE_F64)->norm_l2_squared(g->count, exact))};
-    for (int i = 0; i < (n->c->world_size == 1 ? 1 : 2 * ORDER_COUNT); i++) {
-        struct distance d = distance_of(n, p, exact, (enum order)(i / 2), i % 2);
+    for (int i = 0; g != NULL && i < (n->c->world_size == 1 ? 1 : 2 * ORDER_COUNT); i++) {
+        struct distance d = distance_of(n, p, g->data, (enum order)(i / 2), i % 2);
         worst[0] = fmax(worst[0], sqrt(d.squares));
         worst[1] = fmax(worst[1], d.largest);
     }
-    tensors_add(out, g->name, DTYPE_F64, 1, (int64_t[]){3}, worst, true);
+}
+
+static bool run_realisation(struct noise *n, int realisation, const struct tensors *parameters, const char *prefix, int step,
+                            struct error *error)
+{
+    bool finite = true;
+    bool ok = cast_parameters(n, realisation, parameters, prefix, error) && run_ranks(n, step, &finite, error);
+    while (ok && !finite && n->loss_scale > 1) {
+        n->loss_scale /= 2;
+        ok = run_ranks(n, step, &finite, error);
+    }
+    return ok;
 }
 
 bool truth_noise(const struct fsdp_case *c, const struct tensors *data, const struct tensors *parameters, const char *prefix,
@@ -203,19 +228,26 @@ bool truth_noise(const struct fsdp_case *c, const struct tensors *data, const st
 {
     struct tensors exact;
     struct noise n;
-    double loss;
+    double loss, (*worst)[2] = memory_zeros((size_t)c->parameter_count, sizeof *worst);
     *noise = (struct tensors){0};
-    if (!truth_gradient(c, data, parameters, prefix, step, frozen, &exact, &loss, error))
+    bool ok = truth_gradient(c, data, parameters, prefix, step, frozen, &exact, &loss, error);
+    if (!ok) {
+        free(worst);
         return false;
-    bool finite = true;
-    bool ok = noise_open(&n, c, data, &exact, error) && cast_parameters(&n, parameters, prefix, error) &&
-              run_ranks(&n, step, &finite, error);
-    while (ok && !finite && n.loss_scale > 1) {
-        n.loss_scale /= 2;
-        ok = run_ranks(&n, step, &finite, error);
     }
-    for (int p = 0; ok && p < c->parameter_count; p++)
-        add_noise(&n, p, noise);
+    ok = noise_open(&n, c, data, &exact, error);
+    for (int k = 0; ok && k < REALISATIONS; k++) {
+        ok = run_realisation(&n, k, parameters, prefix, step, error);
+        for (int p = 0; ok && p < c->parameter_count; p++)
+            add_noise(&n, p, worst[p]);
+    }
+    for (int p = 0; ok && p < c->parameter_count; p++) {
+        const struct tensor *g = tensors_find2(&exact, "grad", c->parameters[p].name);
+        if (g != NULL)
+            tensors_add(noise, g->name, DTYPE_F64, 1, (int64_t[]){3},
+                        (double[]){worst[p][0], worst[p][1], sqrt(kernels_cpu(DTYPE_F64)->norm_l2_squared(g->count, g->data))}, true);
+    }
+    free(worst);
     noise_close(&n);
     tensors_free(&exact);
     return ok;

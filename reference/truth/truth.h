@@ -13,7 +13,7 @@
 #include "harness/protocol/case.h"
 #include "harness/protocol/tensors.h"
 
-enum { TRUTH_VERSION = 1 }; // part of the cache key: raise it when the meaning of any file changes
+enum { TRUTH_VERSION = 2 }; // part of the cache key: raise it when the meaning of any file changes
 
 // Content key of a case: what data and truth depend on (model, data, seed, program, optimizer, clip,
 // loss, precision, world size, rows; not sharding, id, options), hex, stable over runs and machines.
@@ -59,7 +59,7 @@ bool truth_gradient(const struct fsdp_case *c, const struct tensors *data, const
                     int step, const bool *frozen, struct tensors *gradient, double *loss, struct error *error);
 
 // The noise of plain data parallelism: the gradient of a step by N ranks in the case's compute dtype, reduced in the reduce dtype
-// in several orders (ascending, descending, binary tree, ring chunks, divide before and after), each compared
+// in several orders (ascending, descending, binary tree, ring chunks, divide before and after) and with parameters moved by a last place, each compared
 // with the float64 gradient at the same parameters. Result "grad/<name>": F64 (3): largest L2 distance over the
 // orders, largest absolute difference of one element, L2 norm of the float64 gradient.
 bool truth_noise(const struct fsdp_case *c, const struct tensors *data, const struct tensors *parameters, const char *prefix,

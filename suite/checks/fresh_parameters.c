@@ -109,7 +109,7 @@ static void judge(const struct evidence *e, struct finding *f)
     if (judge_all(e, f, of_subject) > 0)
         return;
     if (judge_all(e, NULL, of_truth) == 0)
-        finding_broken(f, "no step changes the gradient by more than its noise: stale parameters would not show");
+        finding_broken(f, "no step changes the gradient by more than its noise, so stale parameters would not show: give the case a larger learning rate, or one step");
     else
         finding_skip(f, "the subject's parameters change no gradient visibly, the truth's do: freshness cannot be told (see parameters-moved)");
 }
