@@ -47,6 +47,7 @@ FEATURE(uses_clip_linf, c->clip == CLIP_LINF)
 FEATURE(uses_loss_scale, c->precision.loss_scale != LOSS_SCALE_NONE)
 FEATURE(uses_prefetch, c->sharding.prefetch_forward || c->sharding.prefetch_backward)
 FEATURE(uses_no_reshard, !c->sharding.reshard_after_forward && (c->sharding.strategy == STRATEGY_FULL || c->sharding.strategy == STRATEGY_HYBRID))
+FEATURE(uses_reshard_ranks, c->sharding.reshard_ranks > 0)
 FEATURE(uses_wrap_size, c->sharding.wrap == WRAP_SIZE)
 FEATURE(uses_wrap_pattern, c->sharding.wrap == WRAP_PATTERN)
 FEATURE(uses_unused, c->model.kind == MODEL_MLP && c->model.unused > 0)
@@ -57,12 +58,12 @@ FEATURE(uses_low_parameters, c->precision.parameter == DTYPE_BF16 || c->precisio
 static bool (*const feature_uses[])(const struct fsdp_case *) = {
     uses_offload, uses_freeze, uses_no_sync, uses_forward_backward, uses_save, uses_load, uses_checkpointing, uses_divergent_init,
     uses_clip_l1, uses_clip_linf, uses_loss_scale, uses_prefetch, uses_no_reshard, uses_wrap_size, uses_wrap_pattern, uses_reuse,
-    uses_unused, uses_momentum, uses_tied, uses_low_parameters,
+    uses_unused, uses_momentum, uses_tied, uses_low_parameters, uses_reshard_ranks,
 };
 const char *const feature_names[] = {
     "offload", "freeze", "no_sync", "forward_backward", "save", "load", "activation_checkpointing", "divergent_init",
     "clip_l1", "clip_linf", "loss_scale", "prefetch", "no_reshard", "wrap_size", "wrap_pattern", "reuse",
-    "unused", "momentum", "tied", "parameter_bf16", NULL,
+    "unused", "momentum", "tied", "parameter_bf16", "reshard_ranks", NULL,
 };
 _Static_assert(sizeof feature_names / sizeof *feature_names == sizeof feature_uses / sizeof *feature_uses + 1, "one name a feature");
 

@@ -14,7 +14,8 @@ enum { EVERYWHERE = ~0u };
 static const struct { const char *key; unsigned strategies; } limited_axes[] = {
     {"layout", ~BIT(STRATEGY_NONE)}, {"wrap", ~BIT(STRATEGY_NONE)}, {"prefetch", ~BIT(STRATEGY_NONE)},
     {"offload", ~BIT(STRATEGY_NONE)}, {"mesh", BIT(STRATEGY_HYBRID)},
-    {"reshard_after_forward", BIT(STRATEGY_FULL) | BIT(STRATEGY_HYBRID)}, {"save_layout", ~BIT(STRATEGY_NONE)},
+    {"reshard_after_forward", BIT(STRATEGY_FULL) | BIT(STRATEGY_HYBRID)}, {"reshard_ranks", BIT(STRATEGY_FULL) | BIT(STRATEGY_HYBRID)},
+    {"save_layout", ~BIT(STRATEGY_NONE)},
 };
 
 // The key without "sharding." in front.
@@ -39,8 +40,8 @@ unsigned axis_strategies(const char *key)
 
 static bool key_only_sharding(const char *key)
 {
-    static const char *const keys[] = {"strategy", "mesh", "layout", "reshard_after_forward", "wrap", "prefetch", "offload",
-                                       "activation_checkpointing", "sharding", "observe_local", "divergent_init",
+    static const char *const keys[] = {"strategy", "mesh", "layout", "reshard_after_forward", "reshard_ranks", "wrap", "prefetch",
+                                       "offload", "activation_checkpointing", "sharding", "observe_local", "divergent_init",
                                        "save_ranks", "save_layout"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (begins_with_word(key, keys[i]))

@@ -55,13 +55,14 @@ bool saver_asked(const struct draft *loader, const struct document *doc, const s
            node_error(doc, key, error, "case '%.60s': found save_layout other, expected a layout that has another: per_parameter or flat", loader->name);
 }
 
-// A given mesh is that of the loader's ranks: the saver's is `auto`.
+// A given mesh, and groups to reshard to, are those of the loader's ranks: the saver's are `auto` and all.
 static void shard_as_saver(struct draft *s)
 {
     struct sharding_spec *h = &s->c.sharding;
     s->c.world_size = s->save_ranks;
     s->mesh_all = false;
     h->replicas = h->shards = 0;
+    h->reshard_ranks = 0;
     if (s->save_layout == SAVE_LAYOUT_OTHER && h->strategy != STRATEGY_NONE)
         h->layout = h->layout == SHARD_FLAT ? SHARD_PER_PARAMETER : SHARD_FLAT;
     s->save_ranks = 0;

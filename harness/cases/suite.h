@@ -22,7 +22,8 @@ struct implementation {
     struct string_list strategies, layouts, models, compute, reduce;
     struct string_list cannot;    // names of features: "offload", "freeze", "no_sync", "forward_backward", "save", "load",
                                   // "activation_checkpointing", "divergent_init", "clip_l1", "clip_linf", "loss_scale", "prefetch",
-                                  // "no_reshard", "wrap_size", "wrap_pattern", "reuse", "unused", "momentum", "tied", "parameter_bf16"
+                                  // "no_reshard", "wrap_size", "wrap_pattern", "reuse", "unused", "momentum", "tied", "parameter_bf16",
+                                  // "reshard_ranks"
     int min_ranks, max_ranks;
     int option_count;
     struct case_option *options;  // given to the worker in case.json

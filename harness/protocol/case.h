@@ -79,6 +79,7 @@ struct sharding_spec {
     int replicas, shards; // mesh R x S
     enum shard_layout layout;
     bool reshard_after_forward;
+    int reshard_ranks;    // k: after the forward parameters are spread over groups of k consecutive ranks; 0: over all S
     enum wrap_policy wrap;
     int64_t wrap_min_parameters;
     char *wrap_pattern;

@@ -125,6 +125,7 @@ static const struct field sharding_fields[] = {
     {"mesh", FIELD_PAIR, IN(sharding_spec, replicas), RANGE(1, LARGEST)},
     {"layout", FIELD_ENUM, IN(sharding_spec, layout), .names = layout_names},
     {"reshard_after_forward", FIELD_BOOL, IN(sharding_spec, reshard_after_forward)},
+    {"reshard_ranks", FIELD_INT, IN(sharding_spec, reshard_ranks), RANGE(0, LARGEST)},
     {"wrap", FIELD_OBJECT, .object = TABLES(wrap_fields)},
     {"prefetch", FIELD_OBJECT, .object = TABLES(prefetch_fields)},
     {"offload", FIELD_ENUM, IN(sharding_spec, offload), .names = offload_names},

@@ -53,6 +53,21 @@ RULE(mesh_fits)
     return true;
 }
 
+RULE(reshard_groups_fit)
+{
+    const struct sharding_spec *s = &c->sharding;
+    const char *field = "sharding.reshard_ranks";
+    int k = s->reshard_ranks;
+    if (k == 0)
+        return true;
+    if (s->strategy != STRATEGY_FULL && s->strategy != STRATEGY_HYBRID)
+        return WRONG(field, "found %d with strategy %s, expected 0, or strategy full or hybrid", k, strategy_name(s->strategy));
+    if (!s->reshard_after_forward)
+        return WRONG(field, "found %d with reshard_after_forward false, expected 0, or reshard_after_forward true", k);
+    return (1 < k && k < s->shards && s->shards % k == 0) ||
+           WRONG(field, "found groups of %d of %d shards, expected 0, or a divisor above 1 and below %d", k, s->shards, s->shards);
+}
+
 RULE(wrapping_is_told)
 {
     const struct sharding_spec *s = &c->sharding;
@@ -252,7 +267,7 @@ RULE(program_is_sound)
 }
 
 static bool (*const rules[])(const struct fsdp_case *, char *, struct error *) = {
-    names_are_sound, every_rank_has_a_row, mesh_fits, wrapping_is_told, clip_has_a_limit, witness_is_sound, mlp_chains,
+    names_are_sound, every_rank_has_a_row, mesh_fits, reshard_groups_fit, wrapping_is_told, clip_has_a_limit, witness_is_sound, mlp_chains,
     transformer_divides, parameters_are_sound, data_is_told, program_is_sound,
 };
 

@@ -113,6 +113,7 @@ static bool take_in_use(struct engine *e, struct unit *u, struct error *error)
         u->own_concatenated = e->gather_buffer;
     return (!own || take(a, ARENA_UNSHARDED, full, e->compute, &u->own_full, error)) &&
            (!own || !buffers_reorder(e) || take(a, ARENA_COMM, full, e->compute, &u->own_concatenated, error)) &&
+           (!u->near_counts || take(a, ARENA_UNSHARDED, u->near_counts[e->comm.near->rank], e->compute, &u->near, error)) &&
            (!buffers_own_gradient(e, u) || take(a, ARENA_UNSHARDED, full, e->compute, &u->own_full_gradient, error));
 }
 

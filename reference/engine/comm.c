@@ -20,7 +20,7 @@ static void pause_between_tests(int64_t tests)
 
 const char *comm_kind_name(enum comm_kind kind)
 {
-    static const char *const names[COMM_KINDS] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast", "barrier"};
+    static const char *const names[COMM_KINDS] = {"all_gather", "near_gather", "reduce_scatter", "all_reduce", "broadcast", "barrier"};
     return names[kind];
 }
 
@@ -54,20 +54,36 @@ static bool make_groups(struct comm_world *w, struct comm_groups *g, int replica
            w->backend->split(&w->all, g->mesh.shard, g->mesh.replica, &g->replicate, error);
 }
 
+static const struct comm_groups *find_groups(struct comm_world *w, int replicas, int shards, struct error *error)
+{
+    for (int i = 0; i < w->mesh_count; i++)
+        if (w->meshes[i].mesh.replicas == replicas && w->meshes[i].mesh.shards == shards)
+            return &w->meshes[i];
+    if (w->mesh_count == COMM_MESHES) {
+        error_set(error, "more than %d meshes in one start", COMM_MESHES);
+        return NULL;
+    }
+    struct comm_groups *made = &w->meshes[w->mesh_count++];
+    return make_groups(w, made, replicas, shards, error) ? made : NULL;
+}
+
 bool comm_open(struct comm *c, struct comm_world *w, int replicas, int shards, struct error *error)
 {
     *c = (struct comm){.world = w};
     if (replicas * shards != w->all.size)
         return error_set(error, "mesh %d x %d of %d ranks", replicas, shards, w->all.size);
-    for (int i = 0; i < w->mesh_count; i++)
-        if (w->meshes[i].mesh.replicas == replicas && w->meshes[i].mesh.shards == shards)
-            c->groups = &w->meshes[i];
-    if (c->groups)
-        return true;
-    if (w->mesh_count == COMM_MESHES)
-        return error_set(error, "more than %d meshes in one start", COMM_MESHES);
-    c->groups = &w->meshes[w->mesh_count++];
-    return make_groups(w, &w->meshes[w->mesh_count - 1], replicas, shards, error);
+    c->groups = find_groups(w, replicas, shards, error);
+    return c->groups != NULL;
+}
+
+// They are the shard groups of another mesh of the same ranks.
+bool comm_open_near(struct comm *c, int ranks, struct error *error)
+{
+    if (ranks < 1 || c->groups->mesh.shards % ranks != 0)
+        return error_set(error, "groups of %d of %d shards", ranks, c->groups->mesh.shards);
+    const struct comm_groups *g = find_groups(c->world, c->world->all.size / ranks, ranks, error);
+    c->near = g ? &g->shard : NULL;
+    return g != NULL;
 }
 
 // Books a collective that has been started.
@@ -91,6 +107,14 @@ bool comm_all_gather(struct comm *c, enum dtype type, const void *send, void *re
     const struct backend_group *g = &c->groups->shard;
     return c->world->backend->all_gather(g, type, send, recv, counts, starts, &r->request, error) &&
            book(c, r, COMM_ALL_GATHER, type, starts[g->size - 1] + counts[g->size - 1], error);
+}
+
+bool comm_near_gather(struct comm *c, enum dtype type, const void *send, void *recv, const int64_t *counts, const int64_t *starts,
+                      struct comm_request *r, struct error *error)
+{
+    const struct backend_group *g = c->near;
+    return c->world->backend->all_gather(g, type, send, recv, counts, starts, &r->request, error) &&
+           book(c, r, COMM_NEAR_GATHER, type, starts[g->size - 1] + counts[g->size - 1], error);
 }
 
 bool comm_reduce_scatter(struct comm *c, enum dtype type, const void *send, void *work, const int64_t *counts,

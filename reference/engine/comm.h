@@ -13,7 +13,7 @@
 #include "reference/backends/backend.h"
 #include "reference/sharding/mesh.h"
 
-enum comm_kind { COMM_ALL_GATHER, COMM_REDUCE_SCATTER, COMM_ALL_REDUCE, COMM_BROADCAST, COMM_BARRIER, COMM_KINDS };
+enum comm_kind { COMM_ALL_GATHER, COMM_NEAR_GATHER, COMM_REDUCE_SCATTER, COMM_ALL_REDUCE, COMM_BROADCAST, COMM_BARRIER, COMM_KINDS };
 enum { COMM_IN_FLIGHT = 32, COMM_MESHES = 16, COMM_SCALARS = 8 };
 
 struct comm_count { int64_t calls, bytes, overlapped; };
@@ -40,6 +40,7 @@ struct comm_request {
 struct comm {
     struct comm_world *world;
     const struct comm_groups *groups;
+    const struct backend_group *near; // k consecutive ranks of the shard group, or NULL: comm_open_near
     struct comm_count counts[COMM_KINDS];
     int64_t computations;     // of the model so far
     int in_flight;
@@ -55,9 +56,14 @@ void comm_world_close(struct comm_world *w);
 // Makes or finds the groups of a mesh. Collective. Errors: too many meshes, the backend's.
 bool comm_open(struct comm *c, struct comm_world *w, int replicas, int shards, struct error *error);
 
+// Makes or finds the groups of `ranks` consecutive ranks, a divisor of the shards. Collective. Errors: as comm_open.
+bool comm_open_near(struct comm *c, int ranks, struct error *error);
+
 // Starts; the request must stay where it is until it has ended. Buffers as in backend.h.
 bool comm_all_gather(struct comm *c, enum dtype type, const void *send, void *recv, const int64_t *counts, const int64_t *starts,
                      struct comm_request *r, struct error *error);     // on the shard group
+bool comm_near_gather(struct comm *c, enum dtype type, const void *send, void *recv, const int64_t *counts, const int64_t *starts,
+                      struct comm_request *r, struct error *error);    // on the near group
 bool comm_reduce_scatter(struct comm *c, enum dtype type, const void *send, void *work, const int64_t *counts,
                          const int64_t *starts, struct comm_request *r, struct error *error); // on the shard group
 bool comm_all_reduce(struct comm *c, enum dtype type, void *values, void *work, int64_t count, struct comm_request *r,

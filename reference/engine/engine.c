@@ -111,6 +111,7 @@ bool engine_open(struct engine *e, const struct fsdp_case *c, struct comm_world 
     bool ok = comm_open(&e->comm, world, c->sharding.replicas, c->sharding.shards, error);
     if (ok)
         e->mesh = e->comm.groups->mesh;
+    ok = ok && (!c->sharding.reshard_ranks || comm_open_near(&e->comm, c->sharding.reshard_ranks, error));
     ok = ok && allocate_tables(e, error) && model_create(&e->model, c, e->compute, error) && units_create(e, error) &&
          buffers_create(e, error) && initialise(e, init, error);
     if (!ok)

@@ -13,7 +13,8 @@
 //   at rest    shard: this rank's part, in the parameter type; what the optimizer updates
 //   gather     cast to the compute type, all-gather over the shard group            (gather.c)
 //   compute    the model's calls read the full parameters                           (pass.c)
-//   reshard    the full parameters are dropped, after forward and after backward
+//   reshard    the full parameters are dropped, after forward and after backward; with reshard_ranks k each rank keeps one part
+//              of k of them from forward to backward, and the backward gathers among k consecutive ranks
 //   reduce     full gradients, cast to the reduce type, summed over S then R, / N   (reduce.c)
 //   update     clip by the global norm (clip.c), optimizer on the own part          (update.c)
 //
@@ -33,7 +34,7 @@
 
 enum { ENGINE_STATES = 2, ENGINE_CALL_UNITS = 8 };
 
-enum unit_state { UNIT_RESHARDED, UNIT_GATHERING, UNIT_GATHERED };
+enum unit_state { UNIT_RESHARDED, UNIT_NEAR, UNIT_GATHERING, UNIT_GATHERED };
 
 struct unit {
     const char *name;          // "" for the root
@@ -61,6 +62,8 @@ struct unit {
     void *full;                // (full_count) compute type
     void *concatenated;        // (full_count) all shards one after another; `full` itself where that is the same
     struct comm_request gather;
+    void *near;                // (near_counts[rank in the near group]) compute type, or NULL: this rank's part while UNIT_NEAR
+    int64_t *near_counts, *near_starts; // [k] parts of the concatenated shards: of S / k shards each; NULL without reshard_ranks
     void *full_gradient;       // (full_count) compute type, or NULL
     int parameter_slot, gradient_slot; // in the pools, -1: none or its own buffer
     void *own_full, *own_concatenated, *own_full_gradient; // where it does not share a pool
@@ -159,7 +162,8 @@ void engine_freeze(struct engine *e, const char *pattern, bool frozen);         
 // gather.c
 bool gather_start(struct engine *e, struct unit *u, struct error *error);
 bool gather_finish(struct engine *e, struct unit *u, struct error *error);
-void gather_drop(struct engine *e, struct unit *u);
+// near: a backward follows, for which the near group keeps its parts.
+void gather_drop(struct engine *e, struct unit *u, bool near);
 bool gather_residents(struct engine *e, struct error *error); // after shards have changed
 // reduce.c
 bool reduce_open(struct engine *e, struct unit *u, struct error *error);             // full_gradient, zeroed

@@ -4,6 +4,8 @@
 //       received is the full buffer. Per-parameter shards arrive one rank after another and are copied to their places.
 // How:  start and finish are apart, so that a gather can be in flight while earlier calls compute (prefetch). A unit that is
 //       neither resident nor has a buffer of its own takes one from a pool; pass.c makes sure that there is one.
+//       With reshard_ranks k a drop after forward keeps this rank's part of k, a run of whole shards (so that it needs no padding of
+//       its own), and the next gather of the unit is among the k ranks that have all parts; parameters that change forget them.
 //       With offload the shard lies in host memory and is copied to the device first.
 #include <string.h>
 
@@ -50,10 +52,15 @@ static const void *own_part(struct engine *e, struct unit *u)
 
 bool gather_start(struct engine *e, struct unit *u, struct error *error)
 {
-    if (u->state != UNIT_RESHARDED)
+    bool near = u->state == UNIT_NEAR;
+    if (u->state != UNIT_RESHARDED && !near)
         return true;
     if (!take_buffers(e, u, error))
         return false;
+    if (near) {
+        u->state = UNIT_GATHERING;
+        return comm_near_gather(&e->comm, e->compute, u->near, u->concatenated, u->near_counts, u->near_starts, &u->gather, error);
+    }
     const void *part = own_part(e, u);
     u->state = UNIT_GATHERING;
     return e->mesh.shards == 1 || comm_all_gather(&e->comm, e->compute, part, u->concatenated, u->layout.counts,
@@ -84,14 +91,25 @@ bool gather_finish(struct engine *e, struct unit *u, struct error *error)
     return true;
 }
 
-void gather_drop(struct engine *e, struct unit *u)
+static void keep_near(struct engine *e, struct unit *u)
 {
+    int rank = e->comm.near->rank;
+    memcpy(u->near, engine_at(u->concatenated, e->compute, u->near_starts[rank]), (size_t)u->near_counts[rank] * dtype_size(e->compute));
+}
+
+void gather_drop(struct engine *e, struct unit *u, bool near)
+{
+    near = near && u->near;
+    if (u->state == UNIT_NEAR && !near)
+        u->state = UNIT_RESHARDED;
     if (u->resident || u->state != UNIT_GATHERED)
         return;
     if (u->own_full && ((FAULT(kept_parameters_go_stale) && !e->c->sharding.reshard_after_forward) ||
                         (FAULT(checkpointing_keeps_units) && e->c->sharding.activation_checkpointing)))
         return;
-    u->state = UNIT_RESHARDED;
+    if (near)
+        keep_near(e, u);
+    u->state = near ? UNIT_NEAR : UNIT_RESHARDED;
     if (u->parameter_slot >= 0)
         e->parameter_pool.used[u->parameter_slot] = false;
     u->parameter_slot = -1;
@@ -104,7 +122,7 @@ bool gather_residents(struct engine *e, struct error *error)
 {
     for (int i = 0; i < e->unit_count; i++) {
         struct unit *u = &e->units[i];
-        gather_drop(e, u);
+        gather_drop(e, u, false);
         if (!u->resident)
             continue;
         if (u->aliased && e->mesh.shards == 1 && u->state == UNIT_GATHERED)

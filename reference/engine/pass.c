@@ -4,6 +4,7 @@
 //       pass are started, so that they are in flight while the call computes. After it, units that the next call does not read are
 //       dropped, except the root, which is read at both ends of most models and stays until the pass has no more use for it.
 //       With reshard_after_forward false nothing is dropped between forward and backward. After backward everything is.
+//       With reshard_ranks what a forward drops stays spread over groups of that many ranks, and the backward gathers it there.
 //         gathers of U units for each microbatch: 2U - 1 or 2U - 2 (the last unit, and the root, go straight from forward to
 //         backward); U without resharding after forward.
 // How:  messages move only inside calls of the communication library, so that each computation is followed by a test of
@@ -48,22 +49,22 @@ static bool acquire(struct engine *e, int call, int direction, int depth, struct
     return prefetch(e, call, direction, depth, error);
 }
 
-// Drops what a call has read and the rest of the pass, as told in the header, has no use for.
-static void drop(struct engine *e, int call, int next, int direction)
+// Drops what a call has read and the rest of the pass, as told in the header, has no use for. near: as gather_drop.
+static void drop(struct engine *e, int call, int next, int direction, bool near)
 {
     for (int i = 0; i < e->call_unit_count[call]; i++) {
         struct unit *u = &e->units[e->call_units[call][i]];
         int last = direction > 0 ? u->last_call : u->first_call;
         if (reads(e, next, u->index) || (u->root && call != last))
             continue;
-        gather_drop(e, u);
+        gather_drop(e, u, near);
     }
 }
 
-static void drop_all(struct engine *e)
+static void drop_all(struct engine *e, bool near)
 {
     for (int i = 0; i < e->unit_count; i++)
-        gather_drop(e, &e->units[i]);
+        gather_drop(e, &e->units[i], near);
 }
 
 static struct model_arrays arrays_of(struct engine *e)
@@ -92,11 +93,11 @@ static bool forward(struct engine *e, struct activation *a, enum use use, double
         if (!reduce_progress(e, true, error))
             return false;
         if (!keep && !last)
-            drop(e, call, call + 1, 1);
+            drop(e, call, call + 1, 1, use != USE_NONE);
         in = out;
     }
     if (!keep && use != USE_BACKWARD_NOW)
-        drop_all(e);
+        drop_all(e, use != USE_NONE);
     *loss *= a->share;
     return true;
 }
@@ -162,12 +163,12 @@ static bool backward(struct engine *e, struct activation *a, bool sync, struct e
         if (!reduce_progress(e, true, error))
             return false;
         if (call > 0)
-            drop(e, call, call - 1, -1);
+            drop(e, call, call - 1, -1, false);
         if (!close_gradients(e, call, sync, error))
             return false;
         dout = din;
     }
-    drop_all(e);
+    drop_all(e, false);
     a->pending = false;
     return reduce_finish(e, error);
 }

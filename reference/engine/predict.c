@@ -7,7 +7,7 @@
 //   GRAD       sum_u g p_u
 //   OPTIM      states sum_u k p_u
 //   UNSHARDED  c (root + turns * largest other unit) for parameters, the same for gradients; or c sum_u P_u without
-//              resharding after forward; + a sum_u P_u where gradients wait for a synchronisation
+//              resharding after forward; + c sum_u of this rank's part of k of P_u with reshard_ranks k; + a sum_u P_u where gradients wait for a synchronisation
 //   ACT        microbatches in flight * (outputs + saved), two gradients of activations, scratch
 //   COMM       what is sent or received in another order or type; S parts of the largest unit for its sum
 #include "reference/engine/buffers.h"
@@ -32,6 +32,8 @@ static void predict_unit(const struct engine *e, const struct unit *u, struct ar
         if (buffers_reorder(e))
             arena_plan_add(device, ARENA_COMM, P, c);
     }
+    if (u->near_counts)
+        arena_plan_add(device, ARENA_UNSHARDED, u->near_counts[e->comm.near->rank], c);
     if (buffers_own_gradient(e, u))
         arena_plan_add(device, ARENA_UNSHARDED, P, c);
 }

@@ -13,6 +13,22 @@ static bool stays_full(const struct engine *e)
     return s == STRATEGY_NONE || s == STRATEGY_OPTIMIZER || s == STRATEGY_GRAD || whole_shard;
 }
 
+// The parts of the near group, one after another: each as many whole shards.
+static bool lay_out_near(struct engine *e, struct unit *u, struct error *error)
+{
+    const struct layout *l = &u->layout;
+    int k = e->comm.near->size, run = l->shards / k;
+    u->near_counts = calloc((size_t)k, sizeof *u->near_counts);
+    u->near_starts = calloc((size_t)k, sizeof *u->near_starts);
+    if (!u->near_counts || !u->near_starts)
+        return error_set(error, "no memory for the unit '%s'", u->name);
+    for (int s = 0; s < l->shards; s++)
+        u->near_counts[s / run] += l->counts[s];
+    for (int i = 0; i < k; i++)
+        u->near_starts[i] = l->starts[i * run];
+    return true;
+}
+
 static bool lay_out(struct engine *e, struct unit *u, struct error *error)
 {
     struct layout_tensor *tensors = calloc((size_t)u->member_count + 1, sizeof *tensors);
@@ -31,7 +47,7 @@ static bool lay_out(struct engine *e, struct unit *u, struct error *error)
     u->resident = stays_full(e);
     u->aliased = u->resident && e->parameter == e->compute && !e->offload && layout_concatenation_is_full(&u->layout);
     u->parameter_slot = u->gradient_slot = -1;
-    return true;
+    return e->comm.near == NULL || lay_out_near(e, u, error);
 }
 
 static bool add_call_unit(struct engine *e, int call, int unit, struct error *error)
@@ -88,8 +104,11 @@ bool units_create(struct engine *e, struct error *error)
 
 void units_free(struct engine *e)
 {
-    for (int i = 0; e->units && i < e->unit_count; i++)
+    for (int i = 0; e->units && i < e->unit_count; i++) {
         layout_free(&e->units[i].layout);
+        free(e->units[i].near_counts);
+        free(e->units[i].near_starts);
+    }
     free(e->units);
     free(e->call_unit_count);
     free(e->call_units);

@@ -25,6 +25,7 @@ static json_t *configured(const struct fsdp_case *c, const struct engine *e, con
     json_object_set_new(o, "layout", json_string(layout_name(e ? e->layout : s->layout)));
     json_object_set_new(o, "wrap", json_string(wrap_name(s->wrap)));
     json_object_set_new(o, "reshard_after_forward", flag(s->reshard_after_forward));
+    json_object_set_new(o, "reshard_ranks", number(!e ? s->reshard_ranks : e->comm.near ? e->comm.near->size : 0));
     json_object_set_new(o, "prefetch_forward", number(s->prefetch_forward));
     json_object_set_new(o, "prefetch_backward", number(s->prefetch_backward));
     json_object_set_new(o, "offload", json_string(s->offload == OFFLOAD_CPU ? "cpu" : "none"));

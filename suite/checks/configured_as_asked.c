@@ -9,7 +9,7 @@
 
 #include "suite/checks/check.h"
 
-enum { FIELDS = 11 };
+enum { FIELDS = 12 };
 struct field { const char *name; char expected[32]; const char *classes; };
 
 static const char *truth_word(bool b) { return b ? "true" : "false"; }
@@ -24,11 +24,11 @@ static int expected_fields(const struct fsdp_case *c, struct field *f)
 {
     const struct sharding_spec *s = &c->sharding;
     const struct precision_spec *p = &c->precision;
-    char mesh[32];
+    char text[32];
     int n = 0;
-    snprintf(mesh, sizeof mesh, "%dx%d", s->replicas, s->shards);
+    snprintf(text, sizeof text, "%dx%d", s->replicas, s->shards);
     expect(&f[n++], "strategy", strategy_name(s->strategy), "");
-    expect(&f[n++], "mesh", mesh, "Z02");
+    expect(&f[n++], "mesh", text, "Z02");
     expect(&f[n++], "parameter", dtype_name(p->parameter), "Z19 Z20");
     expect(&f[n++], "compute", dtype_name(p->compute), "Z19");
     expect(&f[n++], "reduce", dtype_name(p->reduce), "Z19");
@@ -39,6 +39,8 @@ static int expected_fields(const struct fsdp_case *c, struct field *f)
         expect(&f[n++], "layout", layout_name(s->layout), "");
     if (s->strategy == STRATEGY_FULL || s->strategy == STRATEGY_HYBRID) {
         expect(&f[n++], "reshard_after_forward", truth_word(s->reshard_after_forward), "");
+        snprintf(text, sizeof text, "%d", s->reshard_ranks);
+        expect(&f[n++], "reshard_ranks", text, "");
         expect(&f[n++], "wrap", wrap_name(s->wrap), "");
     }
     return n;

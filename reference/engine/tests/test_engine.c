@@ -34,13 +34,13 @@ static char what[256]; // the configuration being tested
 enum sync { SYNC_LAST, SYNC_ALL, SYNC_SLOTS };
 
 struct setting { enum strategy strategy; enum shard_layout layout; enum wrap_policy wrap; bool reshard, checkpointing, offload;
-                 int prefetch; enum sync sync; bool reuse; };
+                 int prefetch; enum sync sync; bool reuse; int reshard_ranks; };
 
 static void describe(const struct setting *s, int replicas)
 {
-    snprintf(what, sizeof what, "%s x%d %s %s reshard %d checkpointing %d offload %d prefetch %d sync %d reuse %d",
+    snprintf(what, sizeof what, "%s x%d %s %s reshard %d checkpointing %d offload %d prefetch %d sync %d reuse %d reshard ranks %d",
              strategy_name(s->strategy), replicas, layout_name(s->layout), wrap_name(s->wrap), s->reshard, s->checkpointing, s->offload,
-             s->prefetch, s->sync, s->reuse);
+             s->prefetch, s->sync, s->reuse, s->reshard_ranks);
 }
 
 static struct instruction slots_program[] = {{.verb = VERB_FORWARD, .slot = 0}, {.verb = VERB_FORWARD, .slot = 1},
@@ -57,6 +57,7 @@ static void apply(const struct setting *s, struct fsdp_case *c, int replicas)
     c->sharding.wrap_min_parameters = 50;
     c->sharding.wrap_pattern = (char *)"layers.[02]";
     c->sharding.reshard_after_forward = s->reshard;
+    c->sharding.reshard_ranks = s->reshard_ranks;
     c->sharding.activation_checkpointing = s->checkpointing;
     c->sharding.offload = s->offload ? OFFLOAD_CPU : OFFLOAD_NONE;
     c->sharding.prefetch_forward = c->sharding.prefetch_backward = s->prefetch;
@@ -135,18 +136,28 @@ static void train(const struct setting *s, int replicas)
 }
 
 static const struct setting settings[] = {
-    {0, SHARD_FLAT, WRAP_BLOCK, true, false, false, 0, SYNC_LAST, false},
-    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, true, false, false, 0, SYNC_LAST, false},
-    {0, SHARD_FLAT, WRAP_BLOCK, true, false, false, 1, SYNC_ALL, false},
-    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, true, true, false, 2, SYNC_ALL, false},
-    {0, SHARD_FLAT, WRAP_ROOT, true, false, false, 1, SYNC_SLOTS, false},
-    {0, SHARD_PER_PARAMETER, WRAP_SIZE, false, false, false, 1, SYNC_SLOTS, false},
-    {0, SHARD_FLAT, WRAP_PATTERN, false, true, false, 0, SYNC_ALL, false},
-    {0, SHARD_FLAT, WRAP_BLOCK, true, true, false, 2, SYNC_LAST, true},
-    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, false, false, false, 1, SYNC_SLOTS, true},
-    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, true, false, true, 1, SYNC_LAST, false},
-    {0, SHARD_FLAT, WRAP_BLOCK, true, false, true, 0, SYNC_ALL, true},
+    {0, SHARD_FLAT, WRAP_BLOCK, true, false, false, 0, SYNC_LAST, false, 0},
+    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, true, false, false, 0, SYNC_LAST, false, 0},
+    {0, SHARD_FLAT, WRAP_BLOCK, true, false, false, 1, SYNC_ALL, false, 0},
+    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, true, true, false, 2, SYNC_ALL, false, 0},
+    {0, SHARD_FLAT, WRAP_ROOT, true, false, false, 1, SYNC_SLOTS, false, 0},
+    {0, SHARD_PER_PARAMETER, WRAP_SIZE, false, false, false, 1, SYNC_SLOTS, false, 0},
+    {0, SHARD_FLAT, WRAP_PATTERN, false, true, false, 0, SYNC_ALL, false, 0},
+    {0, SHARD_FLAT, WRAP_BLOCK, true, true, false, 2, SYNC_LAST, true, 0},
+    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, false, false, false, 1, SYNC_SLOTS, true, 0},
+    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, true, false, true, 1, SYNC_LAST, false, 0},
+    {0, SHARD_FLAT, WRAP_BLOCK, true, false, true, 0, SYNC_ALL, true, 0},
+    {0, SHARD_FLAT, WRAP_BLOCK, true, false, false, 0, SYNC_ALL, false, 2},
+    {0, SHARD_PER_PARAMETER, WRAP_BLOCK, true, true, true, 2, SYNC_LAST, true, 2},
+    {0, SHARD_PER_PARAMETER, WRAP_PATTERN, true, false, false, 1, SYNC_SLOTS, false, 2},
 };
+
+// Groups to reshard to are of a true divisor of the shards, in the strategies that reshard.
+static bool groups_fit(const struct setting *s, int shards)
+{
+    bool reshards = s->strategy == STRATEGY_FULL || s->strategy == STRATEGY_HYBRID;
+    return s->reshard_ranks == 0 || (reshards && shards > s->reshard_ranks && shards % s->reshard_ranks == 0);
+}
 
 static void train_everything(void)
 {
@@ -157,22 +168,26 @@ static void train_everything(void)
                 struct setting s = settings[i];
                 s.strategy = (enum strategy)strategy;
                 bool mesh = strategy == STRATEGY_HYBRID ? n % replicas == 0 : replicas == (strategy == STRATEGY_NONE ? n : 1);
-                if (mesh)
+                if (mesh && groups_fit(&s, n / replicas))
                     train(&s, replicas);
             }
 }
 
-// Gathers and reductions of U units in m microbatches, without and with resharding after the forward.
+// Gathers and reductions of U units in m microbatches, without and with resharding after the forward; the backward's
+// gathers are among two ranks where the forward resharded to groups of two.
 static void count_collectives(void)
 {
-    const struct { bool reshard; int sync_count; int64_t gathers, reductions; } table[] = {
-        {true, SMALL_MICROS, SMALL_MICROS * (2 * 3 - 1), SMALL_MICROS * 3},
-        {false, SMALL_MICROS, SMALL_MICROS * 3, SMALL_MICROS * 3},
-        {true, 1, SMALL_MICROS * (2 * 3 - 1), 3},
+    const struct { bool reshard; int sync_count; int64_t gathers, reductions, near; } table[] = {
+        {true, SMALL_MICROS, SMALL_MICROS * (2 * 3 - 1), SMALL_MICROS * 3, 0},
+        {false, SMALL_MICROS, SMALL_MICROS * 3, SMALL_MICROS * 3, 0},
+        {true, 1, SMALL_MICROS * (2 * 3 - 1), 3, 0},
+        {true, SMALL_MICROS, SMALL_MICROS * 3, SMALL_MICROS * 3, SMALL_MICROS * (3 - 1)},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table && world.all.size > 1; i++) {
         struct setting s = {STRATEGY_FULL, SHARD_FLAT, WRAP_BLOCK, table[i].reshard, false, false, 1,
-                            table[i].sync_count == 1 ? SYNC_LAST : SYNC_ALL, false};
+                            table[i].sync_count == 1 ? SYNC_LAST : SYNC_ALL, false, table[i].near ? 2 : 0};
+        if (!groups_fit(&s, world.all.size))
+            continue;
         struct small small;
         struct engine e;
         snprintf(what, sizeof what, "collectives, row %zu", i);
@@ -181,6 +196,7 @@ static void count_collectives(void)
         EXPECT(engine_open(&e, &small.c, &world, &small.data, &small.init, &error));
         accumulate(&e, s.sync, 0);
         EXPECT(e.comm.counts[COMM_ALL_GATHER].calls == table[i].gathers);
+        EXPECT(e.comm.counts[COMM_NEAR_GATHER].calls == table[i].near);
         EXPECT(e.comm.counts[COMM_REDUCE_SCATTER].calls == table[i].reductions);
         EXPECT(e.comm.counts[COMM_ALL_REDUCE].calls == 0);
         engine_close(&e);
@@ -188,10 +204,37 @@ static void count_collectives(void)
     }
 }
 
+// What a forward leaves with groups of two is half of a unit on each rank, and is forgotten once parameters have changed.
+static void near_parts(void)
+{
+    struct setting s = {STRATEGY_FULL, SHARD_PER_PARAMETER, WRAP_BLOCK, true, false, false, 0, SYNC_SLOTS, false, 2};
+    struct small small;
+    struct engine e;
+    double loss;
+    if (!groups_fit(&s, world.all.size))
+        return;
+    describe(&s, 1);
+    EXPECT(small_make(&small, world.all.size, false, &error));
+    apply(&s, &small.c, 1);
+    EXPECT(engine_open(&e, &small.c, &world, &small.data, &small.init, &error));
+    EXPECT(e.comm.near->size == 2 && e.comm.near->rank == world.all.rank % 2);
+    EXPECT(engine_forward(&e, 0, 0, 0, &loss, &error));
+    for (int i = 0; i < e.unit_count; i++) {
+        const struct unit *u = &e.units[i];
+        EXPECT(u->state == UNIT_NEAR && u->full == NULL && u->near_counts[0] + u->near_counts[1] == u->layout.full_count);
+    }
+    EXPECT(gather_residents(&e, &error));
+    for (int i = 0; i < e.unit_count; i++)
+        EXPECT(e.units[i].state == UNIT_RESHARDED);
+    EXPECT(engine_backward(&e, 0, true, &error) && e.comm.counts[COMM_NEAR_GATHER].calls == 0);
+    engine_close(&e);
+    small_free(&small);
+}
+
 // The norm over shards is the serial norm, whatever the mesh; clipping scales by limit / (norm + 1e-6).
 static void clip_globally(int replicas)
 {
-    struct setting s = {STRATEGY_HYBRID, SHARD_FLAT, WRAP_BLOCK, true, false, false, 0, SYNC_ALL, false};
+    struct setting s = {STRATEGY_HYBRID, SHARD_FLAT, WRAP_BLOCK, true, false, false, 0, SYNC_ALL, false, 0};
     struct small small;
     struct serial_run truth;
     struct engine e;
@@ -221,7 +264,7 @@ static void clip_globally(int replicas)
 // An infinity on the last rank only: all skip, the state stays, the scale is halved; two good steps double it.
 static void skip_together(void)
 {
-    struct setting s = {STRATEGY_FULL, SHARD_PER_PARAMETER, WRAP_BLOCK, true, false, false, 1, SYNC_ALL, false};
+    struct setting s = {STRATEGY_FULL, SHARD_PER_PARAMETER, WRAP_BLOCK, true, false, false, 1, SYNC_ALL, false, 0};
     struct small small;
     struct serial_run truth;
     struct engine e;
@@ -258,6 +301,7 @@ static int ranks_train(void)
     EXPECT(comm_world_open(&world, under_mpirun() ? &backend_mpi : &backend_serial, 60, &error));
     train_everything();
     count_collectives();
+    near_parts();
     for (int replicas = 1; replicas <= world.all.size; replicas++)
         if (world.all.size % replicas == 0)
             clip_globally(replicas);

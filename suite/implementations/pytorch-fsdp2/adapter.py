@@ -2,7 +2,7 @@
 
 Strategies: full; grad is reshard_after_forward=False (parameters stay gathered from the forward to the
 backward, and are sharded between steps); hybrid is a 2-D mesh (replicate, shard). Each parameter is sharded by itself, by
-chunks of dim 0. Option reshard_after_forward: a number, the group size to reshard to after the forward.
+chunks of dim 0. A case's reshard_ranks is reshard_after_forward as a number: the size of the groups to reshard to.
 """
 
 import sys
@@ -22,7 +22,6 @@ from fsdpmark_adapter.worker import serve
 
 class Fsdp2(Subject):
     implementation = "pytorch-fsdp2"
-    options = {"reshard_after_forward": int}
 
     @classmethod
     def unsupported_sharded(cls, case):
@@ -33,9 +32,6 @@ class Fsdp2(Subject):
             return "fully_shard shards each parameter by itself, asked for the flat layout"
         if case.divergent_init:
             return "fully_shard shards what each rank holds and has no initial synchronisation"
-        group = int(case.options.get("reshard_after_forward", 0))
-        if group and (sharding.mesh[1] % group or not 1 < group < sharding.mesh[1]):
-            return f"fully_shard reshards after the forward to a true divisor of {sharding.mesh[1]}, asked for {group}"
         return None
 
     def wrap(self, model):
@@ -44,7 +40,7 @@ class Fsdp2(Subject):
         mixed = (precision.compute, precision.reduce) != (precision.parameter, precision.parameter)
         settings = {
             "mesh": self.world.mesh(sharding.mesh if sharding.strategy == "hybrid" else sharding.mesh[1:]),
-            "reshard_after_forward": self.option("reshard_after_forward", not keep),
+            "reshard_after_forward": sharding.reshard_ranks or not keep,
             "mp_policy": MixedPrecisionPolicy(param_dtype=self.compute, reduce_dtype=DTYPES[precision.reduce])
             if mixed else MixedPrecisionPolicy(),
             "offload_policy": CPUOffloadPolicy(pin_memory=False) if sharding.offload == "cpu" else OffloadPolicy()}
@@ -104,7 +100,7 @@ class Fsdp2(Subject):
         return {**super().configured(),
                 "strategy": "hybrid" if mesh.ndim == 2 else self.case.sharding.strategy,
                 "mesh": f"{shape[0]}x{shape[1]}", "layout": "per_parameter",
-                "reshard_after_forward": word(after is not None) if whole else str(after.shard_mesh_size),
+                "reshard_after_forward": word(after is not None), "reshard_ranks": "0" if whole else str(after.shard_mesh_size),
                 "wrap": self.case.sharding.wrap.policy, "units": str(sum(isinstance(m, FSDPModule) for m in self.model.modules())),
                 "compute": DTYPE_NAMES[policy.param_dtype] if policy.param_dtype else parameter,
                 "reduce": DTYPE_NAMES[policy.reduce_dtype] if policy.reduce_dtype else parameter,

@@ -52,7 +52,7 @@ MODEL = by("kind", {
 })
 SHARDING = {
     "strategy": {"none", "optimizer", "grad", "full", "hybrid"}, "mesh": [int],
-    "layout": {"per_parameter", "flat", "any"}, "reshard_after_forward": bool,
+    "layout": {"per_parameter", "flat", "any"}, "reshard_after_forward": bool, "reshard_ranks": int,
     "wrap": {"policy": {"block", "root", "size", "pattern"}, "min_parameters": int, "pattern": str},
     "prefetch": {"forward": int, "backward": int}, "offload": {"none", "cpu"}, "activation_checkpointing": bool}
 PRECISION = {
@@ -152,6 +152,9 @@ def read_case(path):
     sharding = case.sharding
     if len(sharding.mesh) != 2 or sharding.mesh[0] * sharding.mesh[1] != case.world_size:
         raise InputError(f"{path}.sharding.mesh: found {sharding.mesh}, expected two sizes whose product is {case.world_size}")
+    shards, group = sharding.mesh[1], sharding.reshard_ranks
+    if group and (not 1 < group < shards or shards % group):
+        raise InputError(f"{path}.sharding.reshard_ranks: found {group}, expected 0 or a true divisor of {shards}")
     return case
 
 

@@ -35,6 +35,7 @@ WRONG = [
     (change(["program", 0, "verb"], "fly"), 'case.json.program[0]: found verb "fly", expected one of backward, clip'),
     (change(["program", 1, "sync"], None), "case.json.program[1]: found no field 'sync', expected one"),
     (change(["precision", "compute"], "f8"), 'case.json.precision.compute: found "f8", expected one of bf16, f16, f32, f64'),
+    (change(["sharding", "reshard_ranks"], 2), "case.json.sharding.reshard_ranks: found 2, expected 0 or a true divisor of 2"),
     (change(["options"], {"fault": 3}), "case.json.options.fault: found 3, expected str"),
     (change(["clip"], {"norm": "3", "limit": 1}), 'case.json.clip.norm: found "3", expected one of 1, 2, inf'),
 ]
