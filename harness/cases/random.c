@@ -71,9 +71,13 @@ static void write_sharding(struct stream *s, FILE *out, int ranks)
         fprintf(out, ", min_parameters: %d", smallest);
     if (policy[0] == 'p')
         fprintf(out, ", pattern: \"*1\"");
-    fprintf(out, "}\n    reshard_after_forward: %s\n", chance(s, 70) ? "true" : "false");
+    bool reshard = chance(s, 70);
+    fprintf(out, "}\n    reshard_after_forward: %s\n", reshard ? "true" : "false");
     int forward = between(s, 0, 2), backward = between(s, 0, 2);
     fprintf(out, "    prefetch: {forward: %d, backward: %d}\n", forward, backward);
+    // No draw of its own: what else a seed gives does not depend on it.
+    int shards = strategy[0] == 'h' ? ranks / replicas : strategy[0] == 'f' ? ranks : 1, half = forward == backward && reshard ? shards / 2 : 0;
+    fprintf(out, "    reshard_ranks: %d\n", half > 1 && shards % 2 == 0 ? half : 0);
     fprintf(out, "    activation_checkpointing: %s\n", chance(s, 30) ? "true" : "false");
 }
 
