@@ -92,7 +92,7 @@ static void write_mlp(struct stream *s, FILE *out, int ranks)
     for (int i = 0; i <= layers; i++) {
         fprintf(out, "%s%d", i ? ", " : "", width);
         if (!(square && i == 1))
-            width = between(s, i + 1 < layers ? 4 : 1, 9); // of a narrow hidden layer a rank may see only dead units
+            width = between(s, i + 1 < layers ? 4 : 3, 9); // of a narrow layer a rank may see only dead units, or residuals that cancel
     }
     // Sizes 1 and 2 are equal where square: layer 1 can then be called twice.
     word(out, "], bias: ", chance(s, 70) ? "true" : "false");
