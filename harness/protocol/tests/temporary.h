@@ -22,7 +22,7 @@ static int temporary_remove_one(const char *path, const struct stat *info, int t
 static void __attribute__((destructor)) temporary_remove_all(void)
 {
     for (int i = 0; i < temporary_count; i++) {
-        if (temporary[i].owner == getpid())
+        if (temporary[i].path != NULL && temporary[i].owner == getpid())
             nftw(temporary[i].path, temporary_remove_one, 16, FTW_DEPTH | FTW_PHYS);
         free(temporary[i].path);
     }
