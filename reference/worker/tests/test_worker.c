@@ -104,7 +104,13 @@ static void write_case(const char *id, char *case_folder, size_t size)
     snprintf(path, sizeof path, "%s/out", case_folder);
     mkdir(path, 0777);
     snprintf(path, sizeof path, "%s/case.json", case_folder);
-    if (!case_write(&c, path, &error))
+    bool written = case_write(&c, path, &error);
+    for (int i = 0; i < c.parameter_count; i++) { // the rest of the case is not on the heap
+        free(c.parameters[i].name);
+        free(c.parameters[i].unit);
+    }
+    free(c.parameters);
+    if (!written)
         fail_msg("%s", error.text);
 }
 
