@@ -15,6 +15,11 @@
 #include "harness/run/scratch.h"
 
 static const double LIMIT_S = 60;
+#ifdef __SANITIZE_ADDRESS__ // every start takes seconds: each damage to one file, each file in one way
+enum { EVERY_PAIR = 0 };
+#else
+enum { EVERY_PAIR = 1 };
+#endif
 static char folder[] = "/tmp/fsdpmark.test.XXXXXX";
 static struct command_result result;
 static int truths; // in the cache
@@ -136,6 +141,8 @@ static void damaged_files(void **state)
     snprintf(found, sizeof found, "truths: 0 computed, %d from the cache", truths);
     for (size_t f = 0; f < sizeof files / sizeof *files; f++)
         for (size_t d = 0; d < sizeof damages / sizeof *damages; d++) {
+            if (!EVERY_PAIR && d != f)
+                continue;
             assert_true(visit_cache(files[f], damages[d].damage) >= truths);
             run_and_expect(computed);
             assert_non_null(strstr(result.err, "a truth of the cache is damaged and made again: "));
