@@ -130,10 +130,15 @@ static bool execute_waiting(struct store *s, const char *sql, struct error *erro
 }
 
 struct identity { int64_t application, version, objects; };
+// One snapshot: between the first number and the last another program may create the store.
 static bool identify(struct store *s, struct identity *out, struct error *error) {
-    return query_number(s, "PRAGMA application_id", &out->application, error) &&
-           query_number(s, "PRAGMA user_version", &out->version, error) &&
-           query_number(s, "SELECT count(*) FROM sqlite_master", &out->objects, error);
+    bool inside = !sqlite3_get_autocommit(s->db);
+    if (!inside && !execute_waiting(s, "BEGIN", error)) return false;
+    bool ok = query_number(s, "PRAGMA application_id", &out->application, error) &&
+              query_number(s, "PRAGMA user_version", &out->version, error) &&
+              query_number(s, "SELECT count(*) FROM sqlite_master", &out->objects, error);
+    if (!inside) sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    return ok;
 }
 
 static bool is_empty(const struct identity *i) { return !i->application && !i->version && !i->objects; }
