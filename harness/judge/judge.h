@@ -16,7 +16,7 @@
 #include "reference/truth/truth.h"
 
 // Ratio allowed in the calibrated layer; docs/method.md tells the calibration.
-#define JUDGE_BUDGET 8.0
+#define JUDGE_BUDGET 4.0
 
 enum verdict { VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN };
 const char *verdict_name(enum verdict v); // "PASS" ...
