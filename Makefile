@@ -5,7 +5,8 @@
 #   make test             everything that must hold: unit tests, sanitizers, selftest, smoke
 #   make                  build everything into build/
 #   make unit             the C unit tests alone
-#   make implementations  a virtual environment in build/venv with the pinned Python frameworks
+#   make implementations  virtual environments in build/ with the pinned Python frameworks
+#   make implementation-NAME  what one implementation needs
 #   make bench            benchmarks: kernels, the reference's step against PyTorch's, the harness's cost
 #   make fuzz             libFuzzer targets; FUZZ_SECONDS=600 each
 #   make random           200 random correct configurations of the reference: no false alarm; SEED=1
@@ -179,6 +180,8 @@ smoke: all
 	$(Q)$(BUILD)/fsdpmark check -i reference -p smoke --store $(BUILD)/results.db
 implementations:
 	$(Q)sh suite/implementations/install.sh $(BUILD)
+implementation-%: FORCE
+	$(Q)sh suite/implementations/install.sh $(BUILD) $*
 bench: all $(BENCH_PROGRAMS)
 	$(Q)sh harness/bench/run.sh $(BUILD) $(BENCH_PROGRAMS)
 random: all

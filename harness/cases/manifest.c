@@ -1,4 +1,6 @@
 // Manifests of implementations: suite/implementations/NAME/implementation.yaml, or any path. See docs/cases.md.
+//
+// NAME:VARIANT is the same implementation with one of the manifest's `variants` laid over it.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +56,18 @@ static bool read_environment(struct reading *r, const struct field *f, const str
     return true;
 }
 
+// A variant gives an option of the manifest another value.
+static bool option_replaced(struct implementation *impl, const char *name, const char *value)
+{
+    for (int i = 0; i < impl->option_count; i++)
+        if (strcmp(impl->options[i].name, name) == 0) {
+            free(impl->options[i].value);
+            impl->options[i].value = memory_text(value);
+            return true;
+        }
+    return false;
+}
+
 static bool read_manifest_options(struct reading *r, const struct field *f, const struct node *node, void *base)
 {
     struct implementation *impl = base;
@@ -62,11 +76,16 @@ static bool read_manifest_options(struct reading *r, const struct field *f, cons
     for (int i = 0; i < node->count; i++) {
         if (node->items[i]->kind != NODE_SCALAR)
             return field_error(r, f, node->items[i], "a text");
+        if (option_replaced(impl, node->keys[i], node->items[i]->text))
+            continue;
         impl->options = memory_grow(impl->options, (size_t)impl->option_count, sizeof *impl->options);
         impl->options[impl->option_count++] = (struct case_option){memory_text(node->keys[i]), memory_text(node->items[i]->text)};
     }
     return true;
 }
+
+static void start(struct implementation *i);
+static bool read_variants(struct reading *r, const struct field *f, const struct node *node, void *base);
 
 #define TEXTS(member) FIELD_LIST, .offset = offsetof(struct implementation, member.items), \
     .count_offset = offsetof(struct implementation, member.count), .span = sizeof(char *), .element = &text_field, .release = release_text
@@ -89,8 +108,61 @@ static const struct field manifest_fields[] = {
     {"reduce", FIELD_CUSTOM, IN(reduce), .names = float_names, .read = read_words, .optional = true},
     {"cannot", FIELD_CUSTOM, IN(cannot), .names = feature_names, .read = read_words, .optional = true},
     {"options", FIELD_CUSTOM, .read = read_manifest_options, .optional = true},
+    {"variants", FIELD_CUSTOM, .read = read_variants, .optional = true},
     {0},
 };
+
+// Lays one variant over the manifest.
+static bool lay_over(struct reading *r, const struct node *variant, struct implementation *out)
+{
+    struct reading part = *r;
+    part.partial = true;
+    const char *const fixed[] = {"name", "variants", NULL};
+    for (int i = 0; variant->kind == NODE_MAPPING && i < variant->count; i++)
+        for (int k = 0; fixed[k]; k++)
+            if (strcmp(variant->keys[i], fixed[k]) == 0)
+                return node_error(r->document, variant->items[i], r->error, "variants: found '%s' in a variant, expected keys that it may change", fixed[k]);
+    return fields_read(&part, variant, manifest_fields, out);
+}
+
+// The names; each variant is also read once for its errors, whether or not it was asked for.
+static bool read_variants(struct reading *r, const struct field *f, const struct node *node, void *base)
+{
+    struct implementation *impl = base;
+    if (!node || node->kind != NODE_MAPPING)
+        return field_error(r, f, node, "a mapping of names to what each changes");
+    for (int i = 0; i < node->count; i++) {
+        struct implementation scratch;
+        struct node place = {.line = node->key_lines[i]};
+        if (!*node->keys[i] || node->keys[i][strspn(node->keys[i], "abcdefghijklmnopqrstuvwxyz0123456789-")])
+            return node_error(r->document, &place, r->error, "variants: found the name '%.60s', expected letters a-z, digits and -", node->keys[i]);
+        start(&scratch);
+        bool fine = lay_over(r, node->items[i], &scratch);
+        implementation_free(&scratch);
+        if (!fine)
+            return false;
+        string_list_add(&impl->variants, node->keys[i]);
+    }
+    return true;
+}
+
+static bool take_variant(struct reading *r, const struct node *root, const char *variant, struct implementation *out)
+{
+    const struct node *all = node_get(root, "variants"), *one = all ? node_get(all, variant) : NULL;
+    char list[512];
+    if (one) {
+        out->variant = memory_text(variant);
+        return lay_over(r, one, out);
+    }
+    const char **names = string_list_names(&out->variants), *near = nearest_name(variant, names);
+    if (out->variants.count)
+        node_error(r->document, all, r->error, "found no variant '%.60s', expected %s%s%s%s", variant, name_list(names, list, sizeof list),
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    else
+        node_error(r->document, root, r->error, "found no variant '%.60s', expected none: the manifest has no variants", variant);
+    free(names);
+    return false;
+}
 
 static void fill(struct string_list *list, const char *const *names)
 {
@@ -112,6 +184,18 @@ static void start(struct implementation *i)
 
 struct place { const char *name; char *value; };
 
+// ${python:ENV}: the interpreter of a virtual environment of its own, BUILD/venv-ENV; NULL where it is none such.
+static char *environment_python(const char *at, const char *end, const struct place *places)
+{
+    static const char head[] = "${python:";
+    size_t size = sizeof head - 1;
+    if (!end || strncmp(at, head, size) != 0 || end == at + size)
+        return NULL;
+    while (strcmp(places->name, "build") != 0)
+        places++;
+    return memory_format("%s/venv-%.*s/bin/python", places->value, (int)(end - at - (ptrdiff_t)size), at + size);
+}
+
 // Replaces every ${name} of a text. Returns false and the unknown name's start where there is none such.
 static bool replace(char **text, const struct place *places, const char **unknown)
 {
@@ -120,11 +204,13 @@ static bool replace(char **text, const struct place *places, const char **unknow
         char *end = strchr(at, '}');
         while (p->name && !(end && strlen(p->name) == (size_t)(end - at - 2) && strncmp(p->name, at + 2, strlen(p->name)) == 0))
             p++;
-        if (!p->name) {
+        char *other = p->name ? NULL : environment_python(at, end, places);
+        if (!p->name && !other) {
             *unknown = at;
             return false;
         }
-        char *longer = memory_format("%.*s%s%s", (int)(at - *text), *text, p->value, end + 1);
+        char *longer = memory_format("%.*s%s%s", (int)(at - *text), *text, other ? other : p->value, end + 1);
+        free(other);
         free(*text);
         *text = longer;
     }
@@ -159,7 +245,7 @@ static bool replace_all(struct implementation *i, const struct document *doc, co
     for (size_t k = 0; fine && k < sizeof lists / sizeof *lists; k++)
         for (int n = 0; fine && n < lists[k].list->count; n++)
             if (!replace(&lists[k].list->items[n], places, &unknown))
-                fine = node_error(doc, node_get(doc->root, lists[k].key), error, "%s: found '%.40s', expected ${folder}, ${suite}, ${build} or ${python}",
+                fine = node_error(doc, node_get(doc->root, lists[k].key), error, "%s: found '%.40s', expected ${folder}, ${suite}, ${build}, ${python} or ${python:ENV}",
                                   lists[k].key, unknown);
     for (struct place *p = places; p->name; p++)
         free(p->value);
@@ -178,17 +264,22 @@ static bool take_folder(struct implementation *i, const char *path, struct error
     if (!i->name)
         i->name = memory_text(strrchr(whole, '/') ? strrchr(whole, '/') + 1 : "root");
     free(whole);
+    if (i->variant) {
+        char *both = memory_format("%s:%s", i->name, i->variant);
+        free(i->name);
+        i->name = both;
+    }
     return true;
 }
 
-static bool read_manifest(const char *path, const char *suite, struct implementation *out, struct error *error)
+static bool read_manifest(const char *path, const char *variant, const char *suite, struct implementation *out, struct error *error)
 {
     struct document doc;
     if (!document_read(path, &doc, error))
         return false;
     start(out);
     struct reading r = {.document = &doc, .error = error, .root = out};
-    bool fine = fields_read(&r, doc.root, manifest_fields, out);
+    bool fine = fields_read(&r, doc.root, manifest_fields, out) && (!variant || take_variant(&r, doc.root, variant, out));
     if (fine && out->command.count == 0)
         fine = node_error(&doc, node_get(doc.root, "command"), error, "command: found an empty list, expected a program and its arguments");
     if (fine && out->min_ranks > out->max_ranks)
@@ -218,8 +309,10 @@ bool implementation_read(const char *path_or_name, const char *suite, struct imp
 {
     struct stat about;
     *out = (struct implementation){0};
-    bool is_path = strchr(path_or_name, '/') || strstr(path_or_name, ".yaml");
-    char *path = is_path ? memory_text(path_or_name) : memory_format("%s/implementations/%s", suite, path_or_name);
+    const char *colon = access(path_or_name, F_OK) == 0 ? NULL : strrchr(path_or_name, ':'); // a path may have one itself
+    char *name = memory_format("%.*s", colon ? (int)(colon - path_or_name) : (int)strlen(path_or_name), path_or_name);
+    bool is_path = strchr(name, '/') || strstr(name, ".yaml");
+    char *path = is_path ? memory_text(name) : memory_format("%s/implementations/%s", suite, name);
     bool there = stat(path, &about) == 0, fine = there || is_path;
     if (there && S_ISDIR(about.st_mode)) {
         char *inside = memory_format("%s/implementation.yaml", path);
@@ -227,15 +320,16 @@ bool implementation_read(const char *path_or_name, const char *suite, struct imp
         path = inside;
         fine = is_path || access(path, F_OK) == 0;
     }
-    fine = fine ? read_manifest(path, suite, out, error) : no_such_name(path_or_name, suite, error);
+    fine = fine ? read_manifest(path, colon ? colon + 1 : NULL, suite, out, error) : no_such_name(name, suite, error);
     free(path);
+    free(name);
     return fine;
 }
 
 void implementation_free(struct implementation *i)
 {
     struct string_list *lists[] = {&i->command, &i->installed, &i->versions, &i->launchers, &i->environment, &i->strategies,
-                                   &i->layouts, &i->models, &i->compute, &i->reduce, &i->cannot};
+                                   &i->layouts, &i->models, &i->compute, &i->reduce, &i->cannot, &i->variants};
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         string_list_free(lists[k]);
     for (int k = 0; k < i->option_count; k++) {
@@ -244,6 +338,7 @@ void implementation_free(struct implementation *i)
     }
     free(i->options);
     free(i->name);
+    free(i->variant);
     free(i->title);
     free(i->folder);
     free(i->remedy);

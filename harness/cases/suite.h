@@ -10,7 +10,9 @@ struct string_list { int count; char **items; };
 
 // suite/implementations/NAME/implementation.yaml
 struct implementation {
-    char *name, *title;
+    char *name, *title;           // of a variant: NAME:VARIANT
+    char *variant;                // the one that was asked for, or NULL
+    struct string_list variants;  // names of all that the manifest has
     char *folder;                 // of the manifest, absolute
     struct string_list command;   // argv; ${folder}, ${build}, ${python} are replaced
     struct string_list installed; // command that exits 0 where it can run here; its last output line says why not
@@ -49,6 +51,7 @@ struct selection {
     double scale;                 // unused: 1
 };
 
+// A name of the suite's or the path of a manifest, each also with :VARIANT at its end.
 bool implementation_read(const char *path_or_name, const char *suite, struct implementation *out, struct error *error);
 void implementation_free(struct implementation *i);
 // Expands cases for one implementation; order: gates, then the cases that save, then the rest, grouped by world size.

@@ -5,6 +5,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/protocol/document.h"
+#include "harness/protocol/memory.h"
 #include "harness/run/faults.h"
 #include "suite/checks/check.h"
 
@@ -19,6 +20,19 @@ static void add(json_t *out, const char *name, const char *title)
     json_array_append_new(out, json_pack("{ss ss}", "name", name, "title", title != NULL ? title : ""));
 }
 
+static bool add_variant(const char *name, const char *variant, const char *suite, json_t *out, struct error *error)
+{
+    char *both = memory_format("%s:%s", name, variant);
+    struct implementation implementation;
+    bool ok = implementation_read(both, suite, &implementation, error);
+    if (ok) {
+        add(out, implementation.name, implementation.title);
+        implementation_free(&implementation);
+    }
+    free(both);
+    return ok;
+}
+
 static bool fill_implementations(const char *suite, json_t *out, struct error *error)
 {
     struct string_list names = {0};
@@ -27,6 +41,8 @@ static bool fill_implementations(const char *suite, json_t *out, struct error *e
         struct implementation implementation;
         if ((ok = implementation_read(names.items[i], suite, &implementation, error))) {
             add(out, implementation.name, implementation.title);
+            for (int k = 0; ok && k < implementation.variants.count; k++)
+                ok = add_variant(implementation.name, implementation.variants.items[k], suite, out, error);
             implementation_free(&implementation);
         }
     }

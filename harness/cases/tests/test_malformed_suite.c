@@ -149,7 +149,7 @@ static const struct { const char *text, *message; } bad_manifests[] = {
     {"command: [a]\n", "m.yaml:1: title: found nothing, expected this field"},
     {"title: t\ncommand: a\n", "m.yaml:2: command: found 'a', expected a list"},
     {"title: t\ncommand: []\n", "m.yaml:2: command: found an empty list, expected a program and its arguments"},
-    {"title: t\ncommand: [a]\nstrategy: [full]\n", "m.yaml:3: found unknown field 'strategy' (did you mean 'strategies'?), expected one of name, title, command, installed, remedy, versions, launchers, environment, ranks, strategies, layouts, models, compute, reduce, cannot or options"},
+    {"title: t\ncommand: [a]\nstrategy: [full]\n", "m.yaml:3: found unknown field 'strategy' (did you mean 'strategies'?), expected one of name, title, command, installed, remedy, versions, launchers, environment, ranks, strategies, layouts, models, compute, reduce, cannot, options or variants"},
     {"title: t\ncommand: [a]\nstrategies: [full, zero3]\n", "m.yaml:3: strategies: found 'zero3', expected one of none, optimizer, grad, full or hybrid"},
     {"title: t\ncommand: [a]\nlayouts: [any]\n", "m.yaml:3: layouts: found 'any', expected one of per_parameter or flat"},
     {"title: t\ncommand: [a]\nlaunchers: [slurm]\n", "m.yaml:3: launchers: found 'slurm', expected one of local or mpirun"},
@@ -158,11 +158,16 @@ static const struct { const char *text, *message; } bad_manifests[] = {
     {"title: t\ncommand: [a]\nranks: 4\n", "m.yaml:3: ranks: found '4', expected a list of two whole numbers"},
     {"title: t\ncommand: [a]\nranks: [4, 2]\n", "m.yaml:3: ranks: found 4 to 2, expected the lower number first"},
     {"title: t\ncommand: [a]\nranks: [0, 2]\n", "m.yaml:3: ranks: found '0', expected a whole number from 1 to 65536"},
-    {"title: t\ncommand: [\"${home}/a\"]\n", "m.yaml:2: command: found '${home}/a', expected ${folder}, ${suite}, ${build} or ${python}"},
-    {"title: t\ncommand: [\"${build\"]\n", "m.yaml:2: command: found '${build', expected ${folder}, ${suite}, ${build} or ${python}"},
+    {"title: t\ncommand: [\"${home}/a\"]\n", "m.yaml:2: command: found '${home}/a', expected ${folder}, ${suite}, ${build}, ${python} or ${python:ENV}"},
+    {"title: t\ncommand: [\"${build\"]\n", "m.yaml:2: command: found '${build', expected ${folder}, ${suite}, ${build}, ${python} or ${python:ENV}"},
     {"title: t\ncommand: [a]\nenvironment: [PATH]\n", "m.yaml:3: environment: found 'PATH', expected NAME=VALUE"},
     {"title: t\ncommand: [a]\nenvironment: {PATH: [a]}\n", "m.yaml:3: environment: found a list of 1, expected a text"},
     {"title: t\ncommand: [a]\noptions: [a]\n", "m.yaml:3: options: found a list of 1, expected a mapping of texts"},
+    {"title: t\ncommand: [\"${python:}\"]\n", "m.yaml:2: command: found '${python:}', expected ${folder}, ${suite}, ${build}, ${python} or ${python:ENV}"},
+    {"title: t\ncommand: [a]\nvariants: [a]\n", "m.yaml:3: variants: found a list of 1, expected a mapping of names to what each changes"},
+    {"title: t\ncommand: [a]\nvariants:\n  B:\n    ranks: [1, 2]\n", "m.yaml:4: variants: found the name 'B', expected letters a-z, digits and -"},
+    {"title: t\ncommand: [a]\nvariants: {b: {ranks: 2}}\n", "m.yaml:3: ranks: found '2', expected a list of two whole numbers"},
+    {"title: t\ncommand: [a]\nvariants: {b: {name: c}}\n", "m.yaml:3: variants: found 'name' in a variant, expected keys that it may change"},
 };
 
 static void manifests_are_refused(void **state)
@@ -253,6 +258,20 @@ static void unknown_implementations_are_named(void **state)
     assert_string_equal(missing.text, "/nowhere/m.yaml: No such file or directory, expected a readable file");
 }
 
+static void unknown_variants_are_named(void **state)
+{
+    (void)state;
+    char *path = write_file("v.yaml", "title: t\ncommand: [a]\nvariants:\n  flat: {layouts: [flat]}\n  state: {}\n");
+    char *bare = write_file("b.yaml", "title: t\ncommand: [a]\n"), *near = memory_format("%s:flag", path), *none = memory_format("%s:flat", bare);
+    struct error error = {""}, no_variants = {""};
+    struct implementation impl;
+    assert_false(implementation_read(near, DATA, &impl, &error));
+    assert_non_null(strstr(error.text, "v.yaml:4: found no variant 'flag', expected flat or state; did you mean 'flat'?"));
+    assert_false(implementation_read(none, DATA, &impl, &no_variants));
+    assert_non_null(strstr(no_variants.text, "b.yaml:1: found no variant 'flat', expected none: the manifest has no variants"));
+    free(path), free(bare), free(near), free(none);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -275,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_files_are_refused), cmocka_unit_test(manifests_are_refused), cmocka_unit_test(profiles_are_refused),
         cmocka_unit_test(selections_are_refused), cmocka_unit_test(unknown_implementations_are_named),
+        cmocka_unit_test(unknown_variants_are_named),
     };
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -59,6 +59,28 @@ static void manifest_is_read(void **state)
     free(expected);
 }
 
+// A variant's lists replace the manifest's, its options and environment are added to it.
+static void variants_are_laid_over(void **state)
+{
+    (void)state;
+    struct error error = {""};
+    struct implementation one;
+    assert_true(implementation_read("full:narrow", SUITE, &one, &error));
+    assert_string_equal(one.name, "full:narrow");
+    assert_string_equal(one.variant, "narrow");
+    assert_int_equal(one.max_ranks, 2);
+    assert_int_equal(one.layouts.count, 1);
+    assert_int_equal(one.strategies.count, 5);
+    assert_int_equal(one.option_count, 2);
+    assert_string_equal(one.options[0].value, "nccl");
+    assert_string_equal(one.options[1].value, "1");
+    assert_int_equal(one.environment.count, full.environment.count + 1);
+    assert_string_equal(strrchr(one.environment.items[one.environment.count - 1], '/'), "/python");
+    assert_non_null(strstr(one.environment.items[one.environment.count - 1], "/venv-other/bin/python"));
+    implementation_free(&one);
+    assert_true(full.variants.count == 1 && full.variant == NULL && strcmp(full.options[0].value, "mpi") == 0);
+}
+
 static void ids_are_those_of_the_matrix(void **state)
 {
     (void)state;
@@ -342,7 +364,7 @@ static int free_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(manifest_is_read), cmocka_unit_test(ids_are_those_of_the_matrix), cmocka_unit_test(families_and_gates_follow_the_numbers),
+        cmocka_unit_test(manifest_is_read), cmocka_unit_test(variants_are_laid_over), cmocka_unit_test(ids_are_those_of_the_matrix), cmocka_unit_test(families_and_gates_follow_the_numbers),
         cmocka_unit_test(gates_are_unsharded), cmocka_unit_test(programs_are_standard_or_written), cmocka_unit_test(defaults_are_laid_under),
         cmocka_unit_test(incapable_is_skipped_with_the_reason), cmocka_unit_test(profiles_restrict), cmocka_unit_test(suite_is_listed),
         cmocka_unit_test(savers_come_before_what_loads), cmocka_unit_test(savers_train_uninterrupted),
