@@ -111,16 +111,6 @@ static bool probe_nccl(char *text, size_t size)
     return library("libnccl.so.2", text, size);
 }
 
-static bool probe_torch(char *text, size_t size)
-{
-    const char *own = getenv("FSDPMARK_PYTHON");
-    char *python = own != NULL ? memory_text(own) : memory_format("%s/venv/bin/python", getenv("FSDPMARK_BUILD"));
-    const char *const command[] = {python, "-c", "import torch; print('torch', torch.__version__, 'CUDA' if torch.cuda.is_available() else 'CPU only')", NULL};
-    bool ok = first_line(command, text, size);
-    free(python);
-    return ok;
-}
-
 static bool probe_namespaces(char *text, size_t size)
 {
     pid_t pid = fork();
@@ -154,7 +144,6 @@ static const struct row {
     {"results", true, probe_store, "results cannot be stored by default", "set FSDPMARK_STORE or give --store"},
     {"Open MPI", true, probe_mpi, "the launcher mpirun, and the reference at more than one rank, cannot run", "make setup (package openmpi-bin)"},
     {"OpenBLAS", false, probe_blas, "figures of speed are not comparable", "make setup (package libopenblas-dev)"},
-    {"PyTorch", false, probe_torch, "implementations pytorch-* cannot run", "make implementations, or FSDPMARK_PYTHON set to a Python that has torch"},
     {"gnuplot", false, probe_gnuplot, "reports have no figures", "make setup (package gnuplot-nox)"},
     {"PAPI", false, probe_papi, "no hardware counters", "make setup (package libpapi-dev)"},
     {"GPU", false, probe_gpu, "nothing runs on CUDA", "a machine with an NVIDIA GPU and its driver"},
@@ -163,32 +152,91 @@ static const struct row {
     {"namespaces", false, probe_namespaces, "emulated fabrics need a network namespace per rank", "run as root, or allow user namespaces"},
 };
 
+// One line of the answer: kept for JSON, printed for people.
+static void say(json_t *list, bool as_json, const char *name, bool has, bool required, const char *found, const char *without, const char *remedy)
+{
+    json_array_append_new(list, json_pack("{ss sb sb ss ss* ss*}", "name", name, "has", has, "required", required, "found", found,
+                                          "without", has ? NULL : without, "remedy", has ? NULL : remedy));
+    if (as_json)
+        return;
+    printf("%-20s %-8s %s\n", name, has ? "has" : required ? "MISSING" : "lacks", found);
+    if (!has)
+        printf("%29s without it: %s; remedy: %s\n", "", without, remedy);
+}
+
+// What the versions command printed, on one line.
+static void versions_line(const struct implementation *i, char *text, size_t size)
+{
+    json_t *versions = session_versions(i), *value;
+    const char *name;
+    text[0] = 0;
+    json_object_foreach(versions, name, value)
+        if (json_is_string(value)) {
+            size_t used = strlen(text);
+            snprintf(text + used, size - used, "%s%s %s", used ? ", " : "", name, json_string_value(value));
+        }
+    if (!text[0])
+        snprintf(text, size, "ready");
+    json_decref(versions);
+}
+
+// Each implementation of the suite, by the command of its manifest that tells whether it can run here.
+static bool look_at_implementations(const struct cli *cli, const char *suite, json_t *list, bool as_json)
+{
+    struct string_list names = {0};
+    struct error error = {0};
+    bool ok = suite_list_implementations(suite, &names, &error);
+    for (int k = 0; ok && k < names.count; k++) {
+        struct implementation i;
+        if (!(ok = implementation_read(names.items[k], suite, &i, &error)))
+            break;
+        char text[300] = "", without[200];
+        struct error why = {0};
+        bool has = session_installed(&i, &why);
+        if (has)
+            versions_line(&i, text, sizeof text);
+        else
+            snprintf(text, sizeof text, "%.290s", why.text);
+        char *remedy = strstr(text, "; remedy: "); // it has a place of its own here
+        if (remedy != NULL)
+            *remedy = 0;
+        snprintf(without, sizeof without, "%.150s is not judged", i.title);
+        say(list, as_json, i.name, has, false, text, without, i.remedy[0] ? i.remedy : "make it run by its manifest");
+        implementation_free(&i);
+    }
+    if (!ok)
+        options_bad(cli->command, "%s", error.text);
+    string_list_free(&names);
+    return ok;
+}
+
 int cmd_doctor(const struct cli *cli, int argc, char **argv)
 {
     bool as_json = false;
+    const char *given = NULL;
     int words, lacking = 0;
-    const struct option table[] = {{"json", 0, OPTION_FLAG, &as_json, NULL, "as JSON"}, {0}};
+    const struct option table[] = {{"json", 0, OPTION_FLAG, &as_json, NULL, "as JSON"},
+                                   {"suite", 0, OPTION_TEXT, &given, "FOLDER", "the suite; default $FSDPMARK_SUITE, or the one beside the program"}, {0}};
     enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
+    char *suite = cli_suite(cli, given);
+    if (suite == NULL)
+        return 2;
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *r = &rows[i];
         char text[300] = "";
         bool has = r->look(text, sizeof text);
         lacking += r->required && !has;
-        json_array_append_new(list, json_pack("{ss sb sb ss ss* ss*}", "name", r->name, "has", has, "required", r->required, "found", text,
-                                              "without", has ? NULL : r->without, "remedy", has ? NULL : r->remedy));
-        if (as_json)
-            continue;
-        printf("%-12s %-8s %s\n", r->name, has ? "has" : r->required ? "MISSING" : "lacks", text);
-        if (!has)
-            printf("%21s without it: %s; remedy: %s\n", "", r->without, r->remedy);
+        say(list, as_json, r->name, has, r->required, text, r->without, r->remedy);
     }
-    if (as_json) {
+    bool ok = look_at_implementations(cli, suite, list, as_json);
+    if (as_json && ok) {
         json_dumpf(list, stdout, JSON_INDENT(2));
         putchar('\n');
     }
     json_decref(list);
-    return lacking > 0 ? 1 : 0;
+    free(suite);
+    return !ok ? 2 : lacking > 0 ? 1 : 0;
 }

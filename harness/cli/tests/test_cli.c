@@ -158,16 +158,19 @@ static void doctor(void **state)
     command_run(folder, words, 180, &result);
     assert_true(result.status == 0 || result.status == 1);
     json_t *root = json_loads(result.out, 0, NULL), *row;
-    size_t i, required_and_missing = 0;
+    size_t i, required_and_missing = 0, implementations = 0;
     assert_true(json_array_size(root) >= 10);
     json_array_foreach(root, i, row) {
         bool has = json_is_true(json_object_get(row, "has"));
         assert_true(json_is_string(json_object_get(row, "found")));
+        const char *name = json_string_value(json_object_get(row, "name"));
+        implementations += strcmp(name, "reference") == 0 || strcmp(name, "pytorch-fsdp2") == 0;
         // What is lacking has a reason and a remedy.
         assert_int_equal(!has, json_is_string(json_object_get(row, "remedy")) && json_is_string(json_object_get(row, "without")));
         required_and_missing += !has && json_is_true(json_object_get(row, "required"));
     }
     assert_int_equal(result.status, required_and_missing > 0);
+    assert_int_equal(implementations, 2);
     json_decref(root);
 }
 
