@@ -71,12 +71,12 @@ def make_tensors(case):
 
 
 def step(subject, batches):
-    subject.optimizer.zero_grad()
+    subject.zero_grad()
     with subject.communication(True):
         inputs, extra = batches.at(0, 0, subject.compute)
         loss = subject.forward(inputs, extra) * batches.scale(0, 0)
-        loss.backward()
-    subject.optimizer.step()
+        subject.backward(loss)
+    subject.step()
     return float(loss.detach()) / subject.case.world_size
 
 

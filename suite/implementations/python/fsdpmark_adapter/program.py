@@ -21,7 +21,7 @@ class Program:
         self.case, self.subject, self.batches, self.answer, self.world = case, subject, batches, answer, world
         self.names = [p.name for p in case.parameters if p.tied_to is None]
         self.shapes = {p.name: p.shape for p in case.parameters}
-        self.slots, self.reported, self.unscaled = {}, set(), False
+        self.slots, self.reported = {}, set()
 
     def run(self):
         self.report_shards("parameter", ["param"])
@@ -43,10 +43,6 @@ class Program:
         inputs, extra = self.batches.at(step, micro, self.subject.compute)
         return self.subject.forward(inputs, extra) * self.batches.scale(step, micro)
 
-    def backward(self, loss):
-        scaler = self.subject.scaler
-        (scaler.scale(loss) if scaler else loss).backward()
-
     def report_micro(self, i, loss, begin):
         self.answer.event("micro", step=i.step, micro=i.micro, loss=float(loss.detach()) / self.case.world_size,
                           tokens=self.batches.tokens(i.step, i.micro), seconds=self.now() - begin)
@@ -57,7 +53,7 @@ class Program:
             mark("forward", i.step)
             loss = self.loss(i.step, i.micro)
             mark("backward", i.step)
-            self.backward(loss)
+            self.subject.backward(loss)
         self.report_micro(i, loss, begin)
 
     def do_forward(self, i):
@@ -70,7 +66,7 @@ class Program:
     def do_backward(self, i):
         forward, loss, begin = self.slots.pop(i.slot)
         with self.subject.communication(i.sync):
-            self.backward(loss)
+            self.subject.backward(loss)
         self.report_micro(forward, loss, begin)
 
     def do_eval(self, i):
@@ -80,36 +76,22 @@ class Program:
         self.subject.model.train()
         self.answer.event("eval", step=i.step, micro=i.micro, loss=float(loss) / self.case.world_size)
 
-    def unscale(self):
-        if self.subject.scaler and not self.unscaled:
-            self.subject.scaler.unscale_(self.subject.optimizer)
-            self.unscaled = True
-
     def do_clip(self, i):
-        self.unscale()
+        self.subject.unscale()
         clip = self.case.clip
         self.answer.event("clip", step=i.step, norm=float(self.subject.clip(clip.norm, clip.limit)))
 
     def do_step(self, i):
         begin = self.now()
-        self.unscale()
+        self.subject.unscale()
         self.report_shards("gradient", ["grad"])
         mark("step", i.step)
-        scaler, skipped, scale = self.subject.scaler, False, 1.0
-        if scaler:
-            scale = scaler.get_scale()
-            skipped = any(float(f) for f in scaler._per_optimizer_states[id(self.subject.optimizer)]["found_inf_per_device"].values())
-            scaler.step(self.subject.optimizer)
-            static = self.case.precision.loss_scale.mode == "static"
-            scaler.update(scale if static else None)
-        else:
-            self.subject.optimizer.step()
-        self.unscaled = False
+        skipped, scale = self.subject.step()
         self.answer.event("step", step=i.step, skipped=skipped, loss_scale=scale, seconds=self.now() - begin)
         self.report_shards("optimizer", ["exp_avg", "exp_avg_sq", "momentum"])
 
     def do_zero_grad(self, i):
-        self.subject.optimizer.zero_grad()
+        self.subject.zero_grad()
 
     def do_freeze(self, i):
         self.subject.require_grad(i.pattern, False)
@@ -133,7 +115,7 @@ class Program:
         for what in whats:
             for name in self.names:
                 local = self.subject.local(name, what)
-                offset, length = self.subject.held(name)
+                offset, length = self.subject.part(name, what)
                 if local is None or length == 0:
                     continue
                 if local.numel() != length:
@@ -161,7 +143,7 @@ class Program:
 
     def do_observe(self, i):
         if {"grad", "clipped"} & set(i.what):
-            self.unscale()
+            self.subject.unscale()
             self.report_shards("gradient", ["grad"])
         parts = self.parts(i.what)
         if i.local:

@@ -37,6 +37,7 @@ class Subject:
         self.case, self.world = case, world
         self.compute = DTYPES[case.precision.compute]
         self.model = self.optimizer = self.scaler = None
+        self.unscaled = False  # whether this step's gradients are the real ones already
         self.parameters = {}  # name in the table -> the tensor that the optimizer updates
 
     # ---- what it cannot do ----
@@ -141,6 +142,30 @@ class Subject:
         """The context of a forward and its backward; without sync gradients stay on the rank."""
         return nullcontext()
 
+    def backward(self, loss):
+        (self.scaler.scale(loss) if self.scaler else loss).backward()
+
+    def unscale(self):
+        """Takes the loss scale out of the gradients, once a step."""
+        if self.scaler and not self.unscaled:
+            self.scaler.unscale_(self.optimizer)
+            self.unscaled = True
+
+    def step(self):
+        """The optimizer's step: (whether it was skipped, the loss scale that its gradients were made with)."""
+        if not self.scaler:
+            self.optimizer.step()
+            return False, 1.0
+        scale = self.scaler.get_scale()
+        skipped = any(float(f) for f in self.scaler._per_optimizer_states[id(self.optimizer)]["found_inf_per_device"].values())
+        self.scaler.step(self.optimizer)
+        self.scaler.update(scale if self.case.precision.loss_scale.mode == "static" else None)
+        self.unscaled = False
+        return skipped, scale
+
+    def zero_grad(self):
+        self.optimizer.zero_grad()
+
     def clip(self, norm, limit):
         """Clips by the global norm and returns it."""
         return float(torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), limit, norm_type=float(norm)))
@@ -178,6 +203,10 @@ class Subject:
     def held(self, name):
         """(offset, length) of the part of the parameter that this rank holds, in elements."""
         return 0, self.parameters[name].numel()
+
+    def part(self, name, what):
+        """(offset, length) of the part of one kind of tensor: what `local` gives."""
+        return self.held(name)
 
     def local(self, name, what):
         """The rank's own part of a tensor (count), without communication; None where there is none."""
