@@ -10,7 +10,7 @@
 #   make bench            benchmarks: kernels, the reference's step against PyTorch's, the harness's cost
 #   make fuzz             libFuzzer targets; FUZZ_SECONDS=600 each
 #   make random           200 random correct configurations of the reference: no false alarm; SEED=1
-#   make install          to PREFIX (/usr/local)
+#   make install          to PREFIX (/usr/local), below DESTDIR where that is set; make uninstall takes it away
 #   make info             what was detected
 #   make setup            only install the missing Debian packages
 #   make clean            remove build/
@@ -25,10 +25,11 @@ PREFIX ?= /usr/local
 CC = gcc
 FUZZ_SECONDS ?= 600
 SEED ?= 1
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^.define FSDPMARK_VERSION "\(.*\)"/\1/p' harness/library/fsdpmark.h)
 Q := $(if $(filter 1,$(V)),,@)
 
 .DEFAULT_GOAL := all
+comma := ,
 .SUFFIXES:
 .DELETE_ON_ERROR:
 
@@ -37,7 +38,7 @@ REQUIRED := openblas yaml-0.1 jansson sqlite3 libxxhash ompi-c
 PACKAGES_cmocka := cmocka
 have = $(shell pkg-config --exists $(1) 2>/dev/null && pkg-config --modversion $(1))
 MISSING := $(strip $(foreach p,$(REQUIRED) cmocka,$(if $(call have,$(p)),,$(p))))
-NEEDS_NOTHING := setup run help info clean
+NEEDS_NOTHING := setup run help info clean uninstall
 ifneq ($(MISSING),)
 ifneq ($(filter-out $(NEEDS_NOTHING),$(or $(MAKECMDGOALS),all)),)
 $(error missing: $(MISSING). Expected these pkg-config modules; `make setup` installs them on Debian 12)
@@ -57,7 +58,7 @@ SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fr
 endif
 CFLAGS ?= -g
 override CFLAGS += -std=c11 -D_GNU_SOURCE $(OPT) -fno-math-errno -Wall -Wextra -Werror -Wno-format-truncation $(SAN_FLAGS)
-CPPFLAGS += -I. -I$(BUILD)/gen $(DEP_CFLAGS) -MMD -MP
+CPPFLAGS += -I. -I$(BUILD)/gen -Iharness/library $(DEP_CFLAGS) -MMD -MP
 LDFLAGS += $(SAN_FLAGS) -rdynamic
 
 # ---- sources: every .c of a folder -----------------------------------------------------------
@@ -65,6 +66,7 @@ src = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 KERNELS := $(call src,kernels kernels/cpu)
 PROTOCOL := $(call src,harness/protocol)
+LIBRARY := $(call src,harness/library) # over PROTOCOL and kernels/dtype.c: what an implementation links
 TRUTH := $(call src,reference/models reference/truth)
 ENGINE := $(call src,reference/sharding reference/engine reference/backends reference/checkpoint)
 WORKER := $(call src,reference/worker)
@@ -78,11 +80,13 @@ BENCHES := $(sort $(wildcard */bench/bench_*.c */*/bench/bench_*.c))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/bench/%,$(subst /bench/,/,$(BENCHES)))
 FUZZERS := $(patsubst harness/protocol/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard harness/protocol/fuzz/fuzz_*.c))
 
-LIBS := $(BUILD)/libharness.a $(BUILD)/libreference.a $(BUILD)/libtruth.a $(BUILD)/libfsdpmark.a $(BUILD)/libkernels.a
+LIBS := $(BUILD)/libharness.a $(BUILD)/libreference.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
+SONAME := libfsdpmark.so.$(firstword $(subst ., ,$(VERSION)))
+PUBLIC_LIBS := $(BUILD)/libfsdpmark.a $(BUILD)/$(SONAME)
 PROGRAMS := $(if $(CLI),$(BUILD)/fsdpmark) $(if $(WORKER),$(BUILD)/fsdp-reference $(BUILD)/fsdp-reference-faulty) \
             $(if $(NULL),$(BUILD)/fsdpmark-null)
 
-all: $(LIBS) $(PROGRAMS)
+all: $(LIBS) $(PUBLIC_LIBS) $(PROGRAMS)
 
 # ---- rules -----------------------------------------------------------------------------------
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
@@ -105,13 +109,27 @@ $$(BUILD)/$(1): $(2)
 	$$(Q)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$^
 endef
 $(eval $(call library,libkernels.a,$(call obj,$(KERNELS))))
-$(eval $(call library,libfsdpmark.a,$(call obj,$(PROTOCOL) $(wildcard kernels/dtype.c))))
+$(eval $(call library,libprotocol.a,$(call obj,$(PROTOCOL) $(LIBRARY) $(wildcard kernels/dtype.c))))
 $(eval $(call library,libtruth.a,$(call obj,$(TRUTH))))
 $(eval $(call library,libreference.a,$(call obj,$(ENGINE))))
 $(eval $(call library,libharness.a,$(call obj,$(HARNESS) $(CHECKS)) $$(BUILD)/obj/gen/check_list.o))
 
+# The library for others: position-independent, and nothing but the names of fsdpmark.h is visible, in the archive too.
+PUBLIC := $(patsubst %.c,$(BUILD)/pic/%.o,$(PROTOCOL) $(LIBRARY) $(wildcard kernels/dtype.c))
+PUBLIC_NEEDS := -ljansson -lyaml -lm -ldl
+$(BUILD)/pic/%.o: %.c | generated
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+$(BUILD)/libfsdpmark.a: $(PUBLIC)
+	$(call say,AR,$@)
+	$(Q)$(CC) -r -nostdlib $^ -o $(BUILD)/pic/fsdpmark.o && objcopy --localize-hidden $(BUILD)/pic/fsdpmark.o && \
+	rm -f $@ && ar rcs $@ $(BUILD)/pic/fsdpmark.o
+$(BUILD)/$(SONAME): $(PUBLIC)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(CFLAGS) -Wl,-soname,$(SONAME) $(if $(SAN_FLAGS),,-Wl$(comma)-z$(comma)defs) $^ -o $@ $(PUBLIC_NEEDS)
+	$(Q)ln -sf $(SONAME) $(BUILD)/libfsdpmark.so
+
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
-$(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libtruth.a $(BUILD)/libfsdpmark.a $(BUILD)/libkernels.a
+$(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(DEP_LIBS)
 $(BUILD)/fsdp-reference: $(call obj,$(WORKER)) $(filter-out %/libharness.a,$(LIBS))
@@ -120,9 +138,9 @@ $(BUILD)/fsdp-reference: $(call obj,$(WORKER)) $(filter-out %/libharness.a,$(LIB
 $(BUILD)/fsdp-reference-faulty: $(patsubst %.c,$(BUILD)/faulty/%.o,$(WORKER) $(ENGINE)) $(filter-out %/libharness.a %/libreference.a,$(LIBS))
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS)
-$(BUILD)/fsdpmark-null: $(call obj,$(NULL)) $(BUILD)/libfsdpmark.a $(BUILD)/libkernels.a
+$(BUILD)/fsdpmark-null: $(call obj,$(NULL)) $(BUILD)/libfsdpmark.a
 	$(call say,LD,$@)
-	$(Q)$(LINK) $(DEP_LIBS)
+	$(Q)$(LINK) $(PUBLIC_NEEDS)
 
 # A test of folder/tests/test_x.c is the program build/tests/folder/test_x; it may need the built
 # programs, so they come first.
@@ -161,7 +179,7 @@ $(BUILD)/gen/results.h: $(RESULT_TEXTS) harness/report/embed.sh
 FORCE:
 
 # ---- set up, run, test -----------------------------------------------------------------------
-.PHONY: all run setup test unit san selftest smoke implementations bench fuzz random install info help clean
+.PHONY: all run setup test unit san selftest smoke implementations bench fuzz random install uninstall info help clean
 setup:
 	$(Q)sh harness/setup/debian.sh
 
@@ -196,14 +214,26 @@ $(BUILD)/fuzz/%: harness/protocol/fuzz/%.c $(FUZZ_SOURCES) | generated
 fuzz: $(FUZZERS)
 	$(Q)sh harness/protocol/fuzz/run.sh $(BUILD) $(FUZZ_SECONDS) $(FUZZERS)
 
+AT = $(DESTDIR)$(PREFIX)
+# Programs outside the system's folders find the library where it was installed.
+RPATH = $(if $(filter /usr,$(PREFIX)),,-Wl$(comma)-rpath$(comma)$(PREFIX)/lib )
 install: all
-	$(Q)install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/lib' '$(DESTDIR)$(PREFIX)/share/fsdpmark'
-	$(Q)install -m 755 $(PROGRAMS) '$(DESTDIR)$(PREFIX)/bin'
-	$(Q)install -m 644 $(BUILD)/libfsdpmark.a '$(DESTDIR)$(PREFIX)/lib'
-	$(Q)for h in harness/protocol/*.h kernels/dtype.h; do \
-	  install -D -m 644 $$h '$(DESTDIR)$(PREFIX)/include/fsdpmark/'$$h; done
-	$(Q)cp -r suite results docs '$(DESTDIR)$(PREFIX)/share/fsdpmark/'
-	$(Q)find '$(DESTDIR)$(PREFIX)/share/fsdpmark' \( -name '*.c' -path '*checks*' -o -path '*/__pycache__*' \) -delete
+	$(Q)install -d '$(AT)/bin' '$(AT)/include' '$(AT)/lib/pkgconfig' '$(AT)/share/fsdpmark' '$(AT)/share/man/man1' '$(AT)/share/man/man3'
+	$(Q)install -m 755 $(PROGRAMS) '$(AT)/bin'
+	$(Q)install -m 644 harness/library/fsdpmark.h '$(AT)/include'
+	$(Q)install -m 644 $(BUILD)/libfsdpmark.a '$(AT)/lib'
+	$(Q)install -m 755 $(BUILD)/$(SONAME) '$(AT)/lib' && ln -sf $(SONAME) '$(AT)/lib/libfsdpmark.so'
+	$(Q)sed 's|@prefix@|$(PREFIX)|;s|@version@|$(VERSION)|;s|@rpath@|$(RPATH)|;s|@needs@|$(PUBLIC_NEEDS)|' harness/library/fsdpmark.pc.in \
+	  > '$(AT)/lib/pkgconfig/fsdpmark.pc'
+	$(Q)install -m 644 docs/man/fsdpmark.1 '$(AT)/share/man/man1' && install -m 644 docs/man/fsdpmark.3 '$(AT)/share/man/man3'
+	$(Q)rm -rf '$(AT)/share/fsdpmark/suite' && cp -r suite results docs '$(AT)/share/fsdpmark/'
+	$(Q)rm -rf '$(AT)/share/fsdpmark/docs/man' '$(AT)/share/fsdpmark/suite/checks'
+	$(Q)find '$(AT)/share/fsdpmark' -name __pycache__ -prune -exec rm -rf {} +
+uninstall:
+	$(Q)rm -f $(foreach p,$(notdir $(PROGRAMS)),'$(AT)/bin/$(p)') '$(AT)/include/fsdpmark.h' '$(AT)/lib/libfsdpmark.a' \
+	  '$(AT)/lib/libfsdpmark.so' '$(AT)/lib/$(SONAME)' '$(AT)/lib/pkgconfig/fsdpmark.pc' '$(AT)/share/man/man1/fsdpmark.1' \
+	  '$(AT)/share/man/man3/fsdpmark.3'
+	$(Q)rm -rf '$(AT)/share/fsdpmark'
 
 info:
 	@printf '%-14s %s\n' version '$(VERSION) $(COMMIT)' compiler '$(shell $(CC) --version | head -1)' flags '$(CFLAGS)'
@@ -217,4 +247,4 @@ help:
 clean:
 	$(Q)rm -rf $(BUILD)
 
--include $(shell find $(BUILD)/obj $(BUILD)/faulty -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/pic $(BUILD)/faulty -name '*.d' 2>/dev/null)

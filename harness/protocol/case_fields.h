@@ -20,6 +20,8 @@ void instruction_release(void *instruction);
 
 // Reads a case from an open document, without the check for contradictions.
 bool case_read_document(const struct document *d, struct fsdp_case *out, struct error *error);
+// case_read that leaves the document open for the caller, where it succeeds.
+bool case_read_kept(const char *path, struct fsdp_case *out, struct document *d, struct error *error);
 // The first contradiction between fields: the dotted path of the field and what was found and expected.
 // True where there is none.
 bool case_consistent(const struct fsdp_case *c, char path[96], struct error *error);

@@ -20,19 +20,28 @@ bool case_read_document(const struct document *d, struct fsdp_case *out, struct 
     return true;
 }
 
-bool case_read(const char *path, struct fsdp_case *out, struct error *error)
+bool case_read_kept(const char *path, struct fsdp_case *out, struct document *d, struct error *error)
 {
-    struct document d;
     *out = (struct fsdp_case){0};
-    if (!document_read(path, &d, error))
+    if (!document_read(path, d, error))
         return false;
-    bool fine = case_read_document(&d, out, error);
+    bool fine = case_read_document(d, out, error);
     struct error problem = {""};
     char field[96];
     if (fine && !case_consistent(out, field, &problem)) {
-        fine = node_error(&d, node_at(d.root, field), error, "%s: %s", field, problem.text);
+        fine = node_error(d, node_at(d->root, field), error, "%s: %s", field, problem.text);
         case_free(out);
     }
-    document_free(&d);
+    if (!fine)
+        document_free(d);
+    return fine;
+}
+
+bool case_read(const char *path, struct fsdp_case *out, struct error *error)
+{
+    struct document d;
+    bool fine = case_read_kept(path, out, &d, error);
+    if (fine)
+        document_free(&d);
     return fine;
 }

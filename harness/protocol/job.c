@@ -34,6 +34,25 @@ static bool whole_variable(const char *name, int least, int most, int *out, stru
     return true;
 }
 
+// Who starts processes, and how each tells a process its place.
+static const struct { const char *rank, *size, *local_rank; } starters[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"}, // torchrun and the harness itself, so first: it may run inside the others
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+};
+
+static bool read_place(struct job *out, struct error *error)
+{
+    size_t i = 0, count = sizeof starters / sizeof *starters;
+    while (i < count && !getenv(starters[i].rank))
+        i++;
+    if (i == count)
+        return error_set(error, "environment: found no RANK, expected it of the launcher (or Open MPI's OMPI_COMM_WORLD_RANK, or Slurm's SLURM_PROCID)");
+    return whole_variable(starters[i].size, 1, 65536, &out->world_size, error) &&
+           whole_variable(starters[i].rank, 0, out->world_size - 1, &out->rank, error) &&
+           whole_variable(starters[i].local_rank, 0, out->world_size - 1, &out->local_rank, error);
+}
+
 static bool read_job(struct job *out, struct error *error)
 {
     struct document d;
@@ -46,7 +65,7 @@ static bool read_job(struct job *out, struct error *error)
     int world_size = out->world_size;
     fine = fields_read(&r, d.root, job_fields, out);
     if (fine && out->world_size != world_size)
-        fine = node_error(&d, node_get(d.root, "world_size"), error, "found %d ranks, expected WORLD_SIZE, which is %d", out->world_size, world_size);
+        fine = node_error(&d, node_get(d.root, "world_size"), error, "found %d ranks, expected as many as were started, %d", out->world_size, world_size);
     document_free(&d);
     return fine;
 }
@@ -58,9 +77,7 @@ bool job_from_environment(struct job *out, struct error *error)
     bool fine = folder && *folder == '/';
     if (!fine)
         error_set(error, "environment: FSDPMARK_JOB: found '%.200s', expected the absolute path of the job's folder", folder ? folder : "");
-    fine = fine && whole_variable("WORLD_SIZE", 1, 65536, &out->world_size, error) &&
-           whole_variable("RANK", 0, out->world_size - 1, &out->rank, error) &&
-           whole_variable("LOCAL_RANK", 0, out->world_size - 1, &out->local_rank, error) && read_job(out, error);
+    fine = fine && read_place(out, error) && read_job(out, error);
     if (!fine)
         job_free(out);
     return fine;

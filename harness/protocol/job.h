@@ -10,7 +10,7 @@ struct job {
     int case_count;
     char **cases;
 };
-// From the environment (RANK, WORLD_SIZE, LOCAL_RANK, FSDPMARK_JOB) and job.json.
+// From the environment (FSDPMARK_JOB; rank and size by the names of torchrun, Open MPI or Slurm) and job.json.
 bool job_from_environment(struct job *out, struct error *error);
 bool job_write(const char *folder, int world_size, const char *const *cases, int count, struct error *error);
 void job_free(struct job *j);

@@ -3,134 +3,141 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
-#include "version.h"
+#include "harness/protocol/memory.h"
 #include "reference/engine/observe.h"
 
-enum { PATH_BYTES = 4096 };
-
-static json_t *flag(bool value) { return json_string(value ? "true" : "false"); }
-
-static json_t *number(int value) { return json_sprintf("%d", value); }
+static const char *flag(bool value) { return value ? "true" : "false"; }
 
 // What the engine was really set to, where it is open; what was asked where the case is not supported.
-static json_t *configured(const struct fsdp_case *c, const struct engine *e, const char *backend)
+bool answers_hello(fsdpmark *f, const struct fsdp_case *c, const struct engine *e, const struct comm_world *world)
 {
     const struct sharding_spec *s = &c->sharding;
-    json_t *o = json_object();
-    json_object_set_new(o, "backend", json_string(backend));
-    json_object_set_new(o, "strategy", json_string(strategy_name(s->strategy)));
-    json_object_set_new(o, "mesh", json_sprintf("%dx%d", e ? e->mesh.replicas : s->replicas, e ? e->mesh.shards : s->shards));
-    json_object_set_new(o, "layout", json_string(layout_name(e ? e->layout : s->layout)));
-    json_object_set_new(o, "wrap", json_string(wrap_name(s->wrap)));
-    json_object_set_new(o, "reshard_after_forward", flag(s->reshard_after_forward));
-    json_object_set_new(o, "reshard_ranks", number(!e ? s->reshard_ranks : e->comm.near ? e->comm.near->size : 0));
-    json_object_set_new(o, "prefetch_forward", number(s->prefetch_forward));
-    json_object_set_new(o, "prefetch_backward", number(s->prefetch_backward));
-    json_object_set_new(o, "offload", json_string(s->offload == OFFLOAD_CPU ? "cpu" : "none"));
-    json_object_set_new(o, "activation_checkpointing", flag(s->activation_checkpointing));
-    if (!e)
-        return o;
-    json_object_set_new(o, "units", number(e->unit_count));
-    json_object_set_new(o, "parameter", json_string(dtype_name(e->parameter)));
-    json_object_set_new(o, "compute", json_string(dtype_name(e->compute)));
-    json_object_set_new(o, "reduce", json_string(dtype_name(e->c->precision.reduce)));
-    json_object_set_new(o, "gradient", json_string(dtype_name(e->gradient)));
-    json_object_set_new(o, "optimizer_state", json_string(dtype_name(e->state_type)));
-    json_object_set_new(o, "clip_factor", json_string("limit / (norm + 1e-6)"));
-    json_object_set_new(o, "divide", json_string("after the sum, in the reduce type"));
-    return o;
+    fsdpmark_configured(f, "backend", "%s", world->backend->name);
+    fsdpmark_configured(f, "strategy", "%s", strategy_name(s->strategy));
+    fsdpmark_configured(f, "mesh", "%dx%d", e ? e->mesh.replicas : s->replicas, e ? e->mesh.shards : s->shards);
+    fsdpmark_configured(f, "layout", "%s", layout_name(e ? e->layout : s->layout));
+    fsdpmark_configured(f, "wrap", "%s", wrap_name(s->wrap));
+    fsdpmark_configured(f, "reshard_after_forward", "%s", flag(s->reshard_after_forward));
+    fsdpmark_configured(f, "reshard_ranks", "%d", !e ? s->reshard_ranks : e->comm.near ? e->comm.near->size : 0);
+    fsdpmark_configured(f, "prefetch_forward", "%d", s->prefetch_forward);
+    fsdpmark_configured(f, "prefetch_backward", "%d", s->prefetch_backward);
+    fsdpmark_configured(f, "offload", "%s", s->offload == OFFLOAD_CPU ? "cpu" : "none");
+    fsdpmark_configured(f, "activation_checkpointing", "%s", flag(s->activation_checkpointing));
+    if (e) {
+        fsdpmark_configured(f, "units", "%d", e->unit_count);
+        fsdpmark_configured(f, "parameter", "%s", dtype_name(e->parameter));
+        fsdpmark_configured(f, "compute", "%s", dtype_name(e->compute));
+        fsdpmark_configured(f, "reduce", "%s", dtype_name(e->c->precision.reduce));
+        fsdpmark_configured(f, "gradient", "%s", dtype_name(e->gradient));
+        fsdpmark_configured(f, "optimizer_state", "%s", dtype_name(e->state_type));
+        fsdpmark_configured(f, "clip_factor", "limit / (norm + 1e-6)");
+        fsdpmark_configured(f, "divide", "after the sum, in the reduce type");
+    }
+    return fsdpmark_hello(f, NULL);
 }
 
-bool answers_hello(struct answer_writer *w, const char *id, const struct fsdp_case *c, const struct engine *e,
-                   const struct comm_world *world)
+struct parts { struct fsdpmark_part *list; int count; };
+
+static void add_part(struct parts *p, const struct engine *e, int parameter, int64_t offset, int64_t length)
 {
-    return answer_event(w, "hello",
-                        json_pack("{s:s,s:i,s:i,s:s,s:s,s:o}", "case", id, "rank", world->all.rank, "world_size", world->all.size, "implementation",
-                                  "reference", "version", FSDPMARK_VERSION, "configured", c ? configured(c, e, world->backend->name) : json_object()));
+    p->list = memory_grow(p->list, (size_t)p->count, sizeof *p->list);
+    p->list[p->count++] = (struct fsdpmark_part){e->c->parameters[parameter].name, offset, length};
 }
 
-static json_t *parts_of(const struct engine *e, const struct unit *u, int member, bool all)
+static void add_unit(struct parts *p, const struct engine *e, const struct unit *u, bool all)
 {
     const struct layout *l = &u->layout;
-    json_t *parts = json_array();
-    if (all)
-        json_array_append_new(parts, json_pack("[i,I]", 0, (json_int_t)e->c->parameters[u->members[member]].count));
+    for (int m = 0; all && m < u->member_count; m++)
+        add_part(p, e, u->members[m], 0, e->c->parameters[u->members[m]].count);
     for (int i = l->first_piece[e->mesh.shard]; !all && i < l->first_piece[e->mesh.shard + 1]; i++)
-        if (l->pieces[i].tensor == member)
-            json_array_append_new(parts, json_pack("[I,I]", (json_int_t)l->pieces[i].offset, (json_int_t)l->pieces[i].length));
-    return parts;
+        add_part(p, e, u->members[l->pieces[i].tensor], l->pieces[i].offset, l->pieces[i].length);
 }
 
-static bool answer_shards_of(struct answer_writer *w, const struct engine *e, const char *of, enum observe_bit kind)
+static bool answer_shards_of(fsdpmark *f, const struct engine *e, const char *of, enum observe_bit kind)
 {
-    json_t *parts = json_object();
+    struct parts parts = {0};
     int64_t padding = 0;
-    bool all = observe_holds_all(e, kind);
     for (int i = 0; i < e->unit_count; i++) {
-        const struct unit *u = &e->units[i];
-        padding += layout_padding(&u->layout, e->mesh.shard);
-        for (int m = 0; m < u->member_count; m++)
-            json_object_set_new(parts, e->c->parameters[u->members[m]].name, parts_of(e, u, m, all));
+        padding += layout_padding(&e->units[i].layout, e->mesh.shard);
+        add_unit(&parts, e, &e->units[i], observe_holds_all(e, kind));
     }
-    return answer_event(w, "shards", json_pack("{s:s,s:o,s:I,s:o}", "of", of, "parts", parts, "padding", (json_int_t)padding,
-                                               "padding_max", answer_number(observe_padding(e, kind))));
+    bool fine = fsdpmark_shards(f, of, parts.list, parts.count, padding, observe_padding(e, kind));
+    free(parts.list);
+    return fine;
 }
 
-bool answers_shards(struct answer_writer *w, const struct engine *e)
+bool answers_shards(fsdpmark *f, const struct engine *e)
 {
     enum observe_bit state = e->c->optimizer.kind == OPTIMIZER_ADAMW ? OBSERVE_EXP_AVG : OBSERVE_MOMENTUM;
-    return answer_shards_of(w, e, "parameter", OBSERVE_PARAM) && answer_shards_of(w, e, "gradient", OBSERVE_GRAD) &&
-           answer_shards_of(w, e, "optimizer", state);
+    return answer_shards_of(f, e, "parameter", OBSERVE_PARAM) && answer_shards_of(f, e, "gradient", OBSERVE_GRAD) &&
+           answer_shards_of(f, e, "optimizer", state);
 }
 
-bool answers_memory(struct answer_writer *w, const struct engine *e)
+enum { NAME_BYTES = 64, OTHERS = 4 };
+
+bool answers_memory(fsdpmark *f, const struct engine *e)
 {
-    json_t *o = json_pack("{s:s}", "phase", "allocated"), *predicted = json_object(), *taken = json_object();
-    for (int t = 0; t < ARENA_TAGS; t++) {
-        const char *name = arena_tag_name((enum arena_tag)t);
-        json_object_set_new(predicted, name, json_integer((json_int_t)(e->device.plan.bytes[t] + e->host.plan.bytes[t])));
-        json_object_set_new(taken, name, json_integer((json_int_t)(e->device.taken.bytes[t] + e->host.taken.bytes[t])));
-    }
+    struct fsdpmark_figure figures[2 * ARENA_TAGS + OTHERS];
+    char names[2 * ARENA_TAGS][NAME_BYTES];
     struct rusage usage;
+    int n = 0;
+    for (int t = 0; t < ARENA_TAGS; t++) {
+        const char *tag = arena_tag_name((enum arena_tag)t);
+        snprintf(names[n], NAME_BYTES, "predicted.%s", tag);
+        figures[n] = (struct fsdpmark_figure){names[n], (double)(e->device.plan.bytes[t] + e->host.plan.bytes[t])};
+        snprintf(names[++n], NAME_BYTES, "bytes.%s", tag);
+        figures[n] = (struct fsdpmark_figure){names[n], (double)(e->device.taken.bytes[t] + e->host.taken.bytes[t])};
+        n++;
+    }
     getrusage(RUSAGE_SELF, &usage);
-    json_object_set_new(o, "predicted", predicted);
-    json_object_set_new(o, "bytes", taken);
-    json_object_set_new(o, "total", json_integer((json_int_t)(e->device.used + e->host.used)));
-    json_object_set_new(o, "host", json_integer((json_int_t)e->host.used));
-    json_object_set_new(o, "peak_resident", json_integer((json_int_t)usage.ru_maxrss * 1024)); // of the whole process so far
-    json_object_set_new(o, "kernel_scratch", json_integer((json_int_t)kernels_scratch_bytes()));
-    return answer_event(w, "memory", o);
+    figures[n++] = (struct fsdpmark_figure){"total", (double)(e->device.used + e->host.used)};
+    figures[n++] = (struct fsdpmark_figure){"host", (double)e->host.used};
+    figures[n++] = (struct fsdpmark_figure){"peak_resident", (double)usage.ru_maxrss * 1024}; // of the whole process so far
+    figures[n++] = (struct fsdpmark_figure){"kernel_scratch", (double)kernels_scratch_bytes()};
+    return fsdpmark_memory(f, "allocated", figures, n);
 }
 
-bool answers_traffic(struct answer_writer *w, const struct engine *e)
+bool answers_traffic(fsdpmark *f, const struct engine *e)
 {
-    json_t *o = json_object();
+    struct fsdpmark_figure figures[3 * COMM_KINDS];
+    char names[3 * COMM_KINDS][NAME_BYTES];
+    int n = 0;
     for (int k = 0; k < COMM_KINDS; k++) {
         const struct comm_count *c = &e->comm.counts[k];
-        json_object_set_new(o, comm_kind_name((enum comm_kind)k),
-                            json_pack("{s:I,s:I,s:I}", "count", (json_int_t)c->calls, "bytes", (json_int_t)c->bytes, "overlapped",
-                                      (json_int_t)c->overlapped));
+        const struct { const char *name; double value; } told[] = {
+            {"count", (double)c->calls}, {"bytes", (double)c->bytes}, {"overlapped", (double)c->overlapped}};
+        for (int i = 0; i < 3; i++, n++) {
+            snprintf(names[n], NAME_BYTES, "%s.%s", comm_kind_name((enum comm_kind)k), told[i].name);
+            figures[n] = (struct fsdpmark_figure){names[n], told[i].value};
+        }
     }
-    return answer_event(w, "traffic", o);
+    return fsdpmark_traffic(f, figures, n);
 }
 
-static bool write_set(struct answer_writer *w, const char *label, const char *suffix, const struct tensors *set, struct error *error)
+// The engine names its tensors "<kind>/<parameter>".
+static bool put_all(fsdpmark *f, const struct tensors *set, bool local)
 {
-    char path[PATH_BYTES];
-    const char *file = path + snprintf(path, sizeof path, "%s/", w->out_folder);
-    snprintf(path + (file - path), sizeof path - (size_t)(file - path), "%s%s.safetensors", label, suffix);
-    return tensors_write(path, set, error) && answer_event(w, "observed", json_pack("{s:s,s:s}", "label", label, "file", file));
+    for (int i = 0; i < set->count; i++) {
+        const struct tensor *t = &set->items[i];
+        size_t size = strcspn(t->name, "/");
+        unsigned bit = OBSERVE_PARAM;
+        while (bit < OBSERVE_MOMENTUM && (strlen(observe_name((enum observe_bit)bit)) != size || strncmp(observe_name((enum observe_bit)bit), t->name, size)))
+            bit *= 2;
+        if (local ? !fsdpmark_put_local(f, bit, t->name + size + 1, (enum fsdpmark_dtype)t->dtype, t->count, t->data)
+                  : !fsdpmark_put(f, bit, t->name + size + 1, (enum fsdpmark_dtype)t->dtype, t->data))
+            return false;
+    }
+    return true;
 }
 
-bool answers_observe(struct answer_writer *w, struct engine *e, const struct instruction *in, struct error *error)
+bool answers_observe(fsdpmark *f, struct engine *e, const struct fsdpmark_instruction *in, struct error *error)
 {
     struct tensors local = {0}, full = {0};
-    char suffix[32];
-    snprintf(suffix, sizeof suffix, ".rank%d", e->rank);
-    bool ok = !in->local || (observe_local(e, in->what, &local, error) && write_set(w, in->label, suffix, &local, error));
-    ok = ok && observe_full(e, in->what, &full, error) && (e->rank != 0 || write_set(w, in->label, "", &full, error));
+    bool ok = !in->local || (observe_local(e, in->what, &local, error) && put_all(f, &local, true));
+    ok = ok && observe_full(e, in->what, &full, error) && put_all(f, &full, false) && fsdpmark_observed(f, in);
     tensors_free(&local);
     tensors_free(&full);
     return ok;

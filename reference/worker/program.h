@@ -2,9 +2,9 @@
 #ifndef REFERENCE_WORKER_PROGRAM_H
 #define REFERENCE_WORKER_PROGRAM_H
 
-#include "harness/protocol/answer.h"
+#include "harness/library/fsdpmark.h"
 #include "reference/engine/engine.h"
 
-bool program_run(struct engine *e, struct answer_writer *w, struct error *error);
+bool program_run(fsdpmark *f, struct engine *e, struct error *error);
 
 #endif

@@ -1,5 +1,7 @@
 // Serving a job. See serve.h and docs/protocol.md.
 //
+// The job is read and the answer written through libfsdpmark, as any other implementation does it; the engine works on the case and the
+// tensors as the library holds them.
 // An error ends the process at once, without MPI_Finalize: the other ranks would wait in it for this one, and the
 // launcher ends them.
 #include "reference/worker/serve.h"
@@ -7,12 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "harness/protocol/job.h"
+#include "harness/library/handle.h"
 #include "reference/engine/fault.h"
 #include "reference/worker/answers.h"
 #include "reference/worker/program.h"
 
-enum { PATH_BYTES = 4096 };
 static const double default_deadline_s = 30;
 
 const struct backend *serve_backend(int ranks)
@@ -35,100 +36,60 @@ double serve_deadline(void)
     return seconds > 0 ? seconds : default_deadline_s;
 }
 
-struct loaded { struct fsdp_case c; struct tensors data, init; };
-
-static bool load_case(const struct job *j, const char *folder, struct loaded *l, struct error *error)
-{
-    char path[PATH_BYTES];
-    *l = (struct loaded){0};
-    snprintf(path, sizeof path, "%s/case.json", folder);
-    if (!case_read(path, &l->c, error))
-        return false;
-    if (l->c.world_size != j->world_size)
-        return error_set(error, "%s: found %d ranks, expected WORLD_SIZE, which is %d", path, l->c.world_size, j->world_size);
-    snprintf(path, sizeof path, "%s/data.safetensors", folder);
-    if (!tensors_read(path, &l->data, error))
-        return false;
-    snprintf(path, sizeof path, "%s/init%s.safetensors", folder, l->c.divergent_init && j->rank > 0 ? ".other" : "");
-    return tensors_read(path, &l->init, error);
-}
-
-static void free_case(struct loaded *l)
-{
-    case_free(&l->c);
-    tensors_free(&l->data);
-    tensors_free(&l->init);
-}
-
-static bool train(struct loaded *l, struct comm_world *world, struct answer_writer *w, struct error *error)
+static bool train(fsdpmark *f, struct comm_world *world, struct error *error)
 {
     struct engine e;
-    const char *fault = case_option(&l->c, "fault");
-    const char *unsupported = engine_unsupported(&l->c);
+    const struct fsdp_case *c = &f->c;
+    const char *fault = case_option(c, "fault");
+    const char *unsupported = engine_unsupported(c);
     fault = fault ? fault : getenv("FSDPMARK_FAULT");
     fault_set(fault);
     if (fault && !FAULT_BUILD)
         unsupported = "a seeded fault was asked for, and this build carries none: use fsdp-reference-faulty";
     if (unsupported)
-        return answers_hello(w, l->c.id, &l->c, NULL, world) &&
-               answer_event(w, "unsupported", json_pack("{s:s}", "reason", unsupported));
-    if (!engine_open(&e, &l->c, world, &l->data, &l->init, error)) {
-        answers_hello(w, l->c.id, &l->c, NULL, world);
+        return answers_hello(f, c, NULL, world) && fsdpmark_unsupported(f, "%s", unsupported);
+    if (!engine_open(&e, c, world, &f->data, &f->init, error)) {
+        answers_hello(f, c, NULL, world);
         return false;
     }
-    bool ok = answers_hello(w, l->c.id, &l->c, &e, world) && answers_shards(w, &e) &&
-              program_run(&e, w, error) && answers_shards(w, &e) && answers_memory(w, &e) && answers_traffic(w, &e) &&
-              comm_barrier(&e.comm, error) && answer_event(w, "done", NULL);
+    bool ok = answers_hello(f, c, &e, world) && answers_shards(f, &e) && program_run(f, &e, error) && answers_shards(f, &e) &&
+              answers_memory(f, &e) && answers_traffic(f, &e) && comm_barrier(&e.comm, error) && fsdpmark_done(f);
     engine_close(&e);
-    return ok || error_set(error, "the answer cannot be written");
+    return ok;
 }
 
-static bool serve_case(const struct job *j, const char *id, struct comm_world *world)
+static void serve_cases(fsdpmark *f, struct comm_world *world)
 {
-    char folder[PATH_BYTES];
-    struct loaded l;
-    struct error error = {""};
-    struct answer_writer w;
-    snprintf(folder, sizeof folder, "%s/%s", j->folder, id);
-    if (!answer_open(&w, folder, j->rank, &error)) {
-        fprintf(stderr, "%s\n", error.text);
-        return false;
+    while (fsdpmark_next(f)) {
+        struct error error = {""};
+        if (!train(f, world, &error))
+            fsdpmark_fail(f, "%s", error.text);
     }
-    bool ok = load_case(j, folder, &l, &error);
-    if (!ok)
-        answers_hello(&w, id, NULL, NULL, world);
-    ok = ok && train(&l, world, &w, &error);
-    if (!ok) {
-        fprintf(stderr, "%s: %s\n", id, error.text);
-        answer_event(&w, "error", json_pack("{s:s}", "message", error.text));
-    }
-    answer_close(&w);
-    free_case(&l);
-    return ok;
+}
+
+static bool expect_place(const fsdpmark *f, const struct comm_world *world, struct error *error)
+{
+    bool same = world->all.size == fsdpmark_size(f) && world->all.rank == fsdpmark_rank(f);
+    return same || error_set(error, "%s calls this rank %d of %d, expected what the environment says, rank %d of %d", world->backend->name,
+                             world->all.rank, world->all.size, fsdpmark_rank(f), fsdpmark_size(f));
 }
 
 int serve_job(void)
 {
-    struct job j;
     struct comm_world world;
     struct error error = {""};
-    if (!job_from_environment(&j, &error)) {
-        fprintf(stderr, "%s\n", error.text);
-        return 2;
+    fsdpmark *f = fsdpmark_open("reference", FSDPMARK_VERSION);
+    if (!fsdpmark_error(f)) {
+        serve_threads();
+        bool open = comm_world_open(&world, serve_backend(fsdpmark_size(f)), serve_deadline(), &error);
+        if (open && expect_place(f, &world, &error))
+            serve_cases(f, &world);
+        else
+            fsdpmark_fail(f, "%s", error.text);
+        if (open && !fsdpmark_error(f))
+            comm_world_close(&world);
     }
-    serve_threads();
-    const struct backend *backend = serve_backend(j.world_size);
-    bool ok = comm_world_open(&world, backend, serve_deadline(), &error);
-    if (ok && world.all.size != j.world_size)
-        ok = error_set(&error, "%s has %d ranks, expected WORLD_SIZE, which is %d", backend->name, world.all.size, j.world_size);
-    if (ok)
-        j.rank = world.all.rank;
-    else
-        fprintf(stderr, "%s\n", error.text);
-    for (int i = 0; ok && i < j.case_count; i++)
-        ok = serve_case(&j, j.cases[i], &world);
-    if (ok)
-        comm_world_close(&world);
-    job_free(&j);
-    return !ok;
+    if (fsdpmark_error(f))
+        fprintf(stderr, "%s\n", fsdpmark_error(f));
+    return fsdpmark_close(f);
 }
