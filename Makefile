@@ -172,8 +172,9 @@ $(BUILD)/gen/check_list.c: FORCE
 $(BUILD)/gen/version.h: FORCE
 	$(Q)mkdir -p $(@D) && { echo '#define FSDPMARK_VERSION "$(VERSION)"'; echo '#define FSDPMARK_COMMIT "$(COMMIT)"'; } > $@.new; $(update)
 RESULT_TEXTS := $(wildcard results/plots/*.gp results/*.css)
-$(BUILD)/gen/schema.h: results/schema.sql harness/report/embed.sh
-	$(Q)mkdir -p $(@D) && sh harness/report/embed.sh $< > $@
+SCHEMA := results/schema.sql $(wildcard results/schema-*.sql)
+$(BUILD)/gen/schema.h: $(SCHEMA) harness/report/embed.sh
+	$(Q)mkdir -p $(@D) && sh harness/report/embed.sh $(SCHEMA) > $@
 $(BUILD)/gen/results.h: $(RESULT_TEXTS) harness/report/embed.sh
 	$(Q)mkdir -p $(@D) && sh harness/report/embed.sh $(RESULT_TEXTS) > $@
 FORCE:

@@ -207,12 +207,15 @@ bool plan_make(const struct selection *s, const struct implementation *i, struct
     struct planning p = {.selection = s, .implementation = i};
     struct string_list files = {0};
     *out = (struct plan){0};
-    bool fine = (!s->profile || profile_read(s->suite, s->profile, &p.profile, error)) && case_files(s, &files, error);
+    bool counted = false, fine = (!s->profile || profile_read(s->suite, s->profile, &p.profile, error)) && case_files(s, &files, error);
     for (int k = 0; fine && k < files.count; k++)
         fine = expand_file(files.items[k], i, take, &p, error);
-    fine = fine && (!p.profile.cases || profile_used(&p.profile, error)) && (p.count || nothing_selected(&p, error)) && ids_unique(&p, error);
+    fine = counted = fine && (!p.profile.cases || profile_used(&p.profile, error));
+    fine = fine && (p.count || nothing_selected(&p, error)) && ids_unique(&p, error);
     if (fine)
         assemble(&p, out);
+    else
+        out->problem = counted && !p.count ? PLAN_NOTHING : PLAN_BAD;
     for (int k = 0; k < p.count; k++) {
         planned_free(&p.cases[k].planned);
         if (p.cases[k].saver)

@@ -17,6 +17,8 @@ struct implementation {
     struct string_list command;   // argv; ${folder}, ${build}, ${python} are replaced
     struct string_list installed; // command that exits 0 where it can run here; its last output line says why not
     char *remedy;                 // what to do where it is not installed
+    char *note;                   // what every verdict on it must be read with, or ""
+    bool no_subject;              // not among --all-implementations: it tests the harness, or is an example
     struct string_list versions;  // command that prints "name version" lines
     struct string_list launchers; // "local", "mpirun": preferred first
     struct string_list environment; // "NAME=VALUE"
@@ -27,7 +29,6 @@ struct implementation {
                                   // "no_reshard", "wrap_size", "wrap_pattern", "reuse", "unused", "momentum", "tied", "parameter_bf16",
                                   // "reshard_ranks"
     int min_ranks, max_ranks;
-    int min_tensor, max_tensor, min_pipeline, max_pipeline;
     int option_count;
     struct case_option *options;  // given to the worker in case.json
 };
@@ -41,7 +42,9 @@ struct planned_case {
     bool is_saver;
     char *origin;    // FILE:LINE
 };
-struct plan { int count; struct planned_case *cases; };
+// problem: why plan_make failed.
+enum plan_problem { PLAN_FINE, PLAN_BAD, PLAN_NOTHING /* nothing of this implementation was selected */ };
+struct plan { int count; struct planned_case *cases; enum plan_problem problem; };
 
 struct selection {
     const char *suite;            // the suite folder

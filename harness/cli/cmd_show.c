@@ -12,8 +12,8 @@ static void print_run(json_t *run)
         snprintf(ended, sizeof ended, "%d", (int)json_integer_value(status));
     printf("%-5lld %-20s %-9s", (long long)json_integer_value(json_object_get(run, "id")),
            json_string_value(json_object_get(run, "started")), ended);
-    static const char *const counts[] = {"pass", "fail", "skip", "broken"};
-    for (int i = 0; i < 4; i++)
+    static const char *const counts[] = {"pass", "fail", "waived", "skip", "broken"};
+    for (int i = 0; i < 5; i++)
         printf(" %6lld", (long long)json_integer_value(json_object_get(run, counts[i])));
     printf("  %s\n", json_string_value(json_object_get(run, "command")));
 }
@@ -35,7 +35,7 @@ static int list_runs(const struct cli *cli, const char *store, bool as_json)
         json_dumpf(runs, stdout, JSON_INDENT(2));
         putchar('\n');
     } else if (ok) {
-        printf("%-5s %-20s %-9s %6s %6s %6s %6s  %s\n", "run", "started", "exit", "PASS", "FAIL", "SKIP", "BROKEN", "command");
+        printf("%-5s %-20s %-9s %6s %6s %6s %6s %6s  %s\n", "run", "started", "exit", "PASS", "FAIL", "waived", "SKIP", "BROKEN", "command");
         json_array_foreach(runs, i, run)
             print_run(run);
     }

@@ -11,7 +11,7 @@ bool report_csv(const struct stored_run *r, FILE *out) {
     for (int i = 0; i < v.row_count; i++) {
         for (int f = 0; f < FIELD_COUNT; f++) {
             char buffer[32];
-            bool quoted = fields[f].kind == FIELD_TEXT;
+            bool quoted = fields[f].kind == FIELD_TEXT || fields[f].kind == FIELD_WAIVED;
             fprintf(out, "%s%s", f ? "," : "", quoted ? "\"" : "");
             text_put(out, TEXT_CSV, field_text(&v.rows[i], f, buffer));
             if (quoted) fputc('"', out);

@@ -158,6 +158,7 @@ static void put_cell(FILE *data, const struct view_group *g, int column, int row
     int worst = g->tally.of[g->verdict];
     fprintf(data, "%d\t%d\t\"%s %d", column, row, verdict_name(g->verdict), worst);
     if (worst < g->case_count) fprintf(data, " of %d", g->case_count);
+    if (tally_is_waived(&g->tally)) fputs(" waived", data);
     fputs("\"\n", data);
 }
 

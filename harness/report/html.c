@@ -19,6 +19,7 @@
 static const char *const class_of[VERDICT_COUNT] = {
     [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "fail", [VERDICT_SKIP] = "skip", [VERDICT_BROKEN] = "broken",
 };
+static const char *class_of_tally(enum verdict worst, const struct tally *t) { return tally_is_waived(t) ? "waived" : class_of[worst]; }
 static bool is_bad(enum verdict v) { return verdict_severity(v) >= verdict_severity(VERDICT_FAIL); }
 
 static const char *decimal(int64_t x, char buffer[32]) { return snprintf(buffer, 32, "%lld", (long long)x), buffer; }
@@ -38,9 +39,11 @@ static void put_head(FILE *out, const struct view *v) {
     if (r->pattern) fill(out, "; pattern %", r->pattern);
     fill(out, "; seed %</p>\n<ul class=\"tiles\">", seed);
     static const enum verdict order[] = {VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN};
+    char words[64];
+    const struct tally none = {.waived = 0};
     for (int i = 0; i < VERDICT_COUNT; i++)
-        fill(out, "<li class=\"%\"><b>%</b>%</li>", v->tally.of[order[i]] ? class_of[order[i]] : "none",
-             decimal(v->tally.of[order[i]], number), verdict_name(order[i]));
+        fill(out, "<li class=\"%\"><b>%</b>%</li>", v->tally.of[order[i]] ? class_of_tally(order[i], order[i] == VERDICT_FAIL ? &v->tally : &none) : "none",
+             decimal(v->tally.of[order[i]], number), tally_words(&v->tally, order[i], words) + strcspn(words, " ") + 1);
     fill(out, "</ul>\n<p>% cases, ", decimal(v->case_count, number));
     fill(out, "% results. The verdict of a case is the worst of its results.</p>\n", decimal(v->row_count, number));
     if (!view_judged(v)) fputs("<p><b>Nothing was judged: no case is PASS or FAIL.</b></p>\n", out);
@@ -64,9 +67,9 @@ static void put_tally(FILE *out, const struct tally *t) {
     static const enum verdict order[] = {VERDICT_BROKEN, VERDICT_FAIL, VERDICT_SKIP, VERDICT_PASS};
     const char *before = "";
     for (int i = 0; i < VERDICT_COUNT; i++) {
-        char number[32];
+        char words[64];
         if (!t->of[order[i]]) continue;
-        fill(out, "%% %", before, decimal(t->of[order[i]], number), verdict_name(order[i]));
+        fill(out, "%%", before, tally_words(t, order[i], words));
         before = ", ";
     }
 }
@@ -80,7 +83,7 @@ static void put_families(FILE *out, const struct view *v) {
         fill(out, "<tr><td><a href=\"#family%\">%</a></td>", decimal(f, place), family_title(v, f));
         for (int i = 0; i < v->implementations.count; i++) {
             const struct view_group *g = group_of(v, v->implementations.items[i], v->families.items[f]);
-            fill(out, "<td class=\"%\">", g ? class_of[g->verdict] : "none");
+            fill(out, "<td class=\"%\">", g ? class_of_tally(g->verdict, &g->tally) : "none");
             if (g) put_tally(out, &g->tally);
             else fputs("\xc2\xb7", out);
             fputs("</td>", out);
@@ -90,15 +93,34 @@ static void put_families(FILE *out, const struct view *v) {
     fputs("</tbody></table></div>\n", out);
 }
 
+static void put_notes(FILE *out, const struct view *v) {
+    bool any = false;
+    for (int i = 0; i < v->implementations.count; i++) {
+        struct remark *notes;
+        char part[32], whole[32];
+        int cases, count = view_remarks(v, v->implementations.items[i], &notes, &cases);
+        for (int k = 0; k < count; k++) {
+            fputs(any ? "" : "<ul id=\"notes\">\n", out);
+            any = true;
+            fill(out, "<li><b>%</b>, % of % cases: %</li>\n", v->implementations.items[i], decimal(notes[k].cases, part), decimal(cases, whole), notes[k].note);
+        }
+        free(notes);
+    }
+    fputs(any ? "</ul>\n" : "", out);
+}
+
 // ---- failures ----
 static void put_failure(FILE *out, const struct row *row) {
     char comparison[128];
     const struct { const char *before, *text; } facts[] = {
         {": ", row_comparison(row, comparison, sizeof comparison)}, {"; ranks ", row->r->ranks}, {"; fits fault classes ", row->r->classes}};
-    fill(out, "<p><span class=\"badge %\">%</span> <b>%</b>", class_of[row->r->verdict], verdict_name(row->r->verdict), row->r->check);
+    const struct stored_waiver *w = row->r->waived ? row->r->waiver : NULL;
+    fill(out, "<p><span class=\"badge %\">%%</span> <b>%</b>", w ? "waived" : class_of[row->r->verdict], verdict_name(row->r->verdict),
+         w ? ", waived" : "", row->r->check);
     for (int i = 0; i < 3; i++)
         if (*facts[i].text) fill(out, "%%", facts[i].before, facts[i].text);
     fill(out, "</p>\n<p class=\"message\">%</p>\n", row->r->message);
+    if (w) fill(out, "<p>Waived until %: % <code>%</code></p>\n", w->expires, w->reason, w->page);
 }
 
 static void put_failed_case(FILE *out, const struct view *v, const struct view_case *k) {
@@ -106,6 +128,7 @@ static void put_failed_case(FILE *out, const struct view *v, const struct view_c
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)k->c->seed);
     fill(out, "<article id=\"case%\"><h3>% \xc2\xb7 %</h3>\n<p class=\"dim\">% seed %</p>\n", decimal(k - v->cases, place),
          k->c->implementation, k->c->case_id, k->c->origin, seed);
+    if (k->c->note && *k->c->note) fill(out, "<p>Note: %</p>\n", k->c->note);
     for (int i = 0; i < k->row_count; i++)
         if (is_bad(k->rows[i].r->verdict)) put_failure(out, &k->rows[i]);
     if (k->c->log_tail) fill(out, "<details><summary>output of the workers</summary><pre>%</pre></details>\n", k->c->log_tail);
@@ -113,15 +136,19 @@ static void put_failed_case(FILE *out, const struct view *v, const struct view_c
     fputs("</article>\n", out);
 }
 
-static void put_failures(FILE *out, const struct view *v) {
-    bool any = false;
-    fputs("<h2 id=\"failures\">What is not right</h2>\n", out);
+static void put_failures(FILE *out, const struct view *v, bool waived) {
     for (int i = 0; i < v->case_count; i++)
-        if (is_bad(v->cases[i].verdict)) {
-            put_failed_case(out, v, &v->cases[i]);
-            any = true;
-        }
-    if (!any) fputs("<p>Nothing: no FAIL, no BROKEN.</p>\n", out);
+        if (is_bad(v->cases[i].verdict) && v->cases[i].c->waived == waived) put_failed_case(out, v, &v->cases[i]);
+}
+
+static void put_all_failures(FILE *out, const struct view *v) {
+    int bad = v->tally.of[VERDICT_FAIL] + v->tally.of[VERDICT_BROKEN];
+    fputs("<h2 id=\"failures\">What is not right</h2>\n", out);
+    put_failures(out, v, false);
+    if (bad == v->tally.waived) fputs(bad ? "<p>Nothing but known failures.</p>\n" : "<p>Nothing: no FAIL, no BROKEN.</p>\n", out);
+    if (!v->tally.waived) return;
+    fputs("<h2 id=\"waived\">Known failures, waived</h2>\n", out);
+    put_failures(out, v, true);
 }
 
 static void put_skips(FILE *out, const struct view *v) {
@@ -188,15 +215,15 @@ static void put_result(FILE *out, const struct row *row, const char *before) {
     const char *passed = row->r->verdict == VERDICT_PASS ? "" : verdict_name(row->r->verdict);
     row_comparison(row, comparison, sizeof comparison);
     fill(out, "%<b>%</b>%%", before, row->r->check, *comparison ? " " : "", comparison);
-    if (*passed) fill(out, " <span class=\"badge %\">%</span>", class_of[row->r->verdict], passed);
+    if (*passed) fill(out, " <span class=\"badge %\">%</span>", row->r->waived ? "waived" : class_of[row->r->verdict], row->r->waived ? "FAIL, waived" : passed);
     if (row->r->verdict == VERDICT_SKIP) fill(out, " %", row->r->message);
 }
 
 static void put_case(FILE *out, const struct view *v, const struct view_case *k, int implementation) {
     char place[32];
     if (implementation >= 0) fill(out, "<td>%</td>", v->implementations.items[implementation]);
-    fill(out, "<td class=\"%\">", class_of[k->verdict]);
-    if (is_bad(k->verdict)) fill(out, "<a href=\"#case%\">%</a>", decimal(k - v->cases, place), verdict_name(k->verdict));
+    fill(out, "<td class=\"%\">", k->c->waived ? "waived" : class_of[k->verdict]);
+    if (is_bad(k->verdict)) fill(out, "<a href=\"#case%\">%</a>", decimal(k - v->cases, place), k->c->waived ? "FAIL, waived" : verdict_name(k->verdict));
     else fputs(verdict_name(k->verdict), out);
     fputs("</td><td>", out);
     for (int i = 0; i < k->row_count; i++) put_result(out, &k->rows[i], i ? "; " : "");
@@ -228,10 +255,12 @@ static const char *family_of(const struct view *v, int id) {
 
 static void put_family(FILE *out, const struct view *v, int family) {
     char place[32];
-    struct tally all = {{0}};
-    for (int i = 0; i < v->group_count; i++)
-        for (int verdict = 0; verdict < VERDICT_COUNT && !strcmp(v->groups[i].family, v->families.items[family]); verdict++)
-            all.of[verdict] += v->groups[i].tally.of[verdict];
+    struct tally all = {.waived = 0};
+    for (int i = 0; i < v->group_count; i++) {
+        if (strcmp(v->groups[i].family, v->families.items[family])) continue;
+        for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) all.of[verdict] += v->groups[i].tally.of[verdict];
+        all.waived += v->groups[i].tally.waived;
+    }
     fill(out, "<details id=\"family%\"><summary>% <span class=\"dim\">", decimal(family, place), family_title(v, family));
     put_tally(out, &all);
     fputs("</span></summary>\n<div class=\"scroll\"><table><thead><tr><th>case</th>", out);
@@ -252,7 +281,8 @@ static void put_results(FILE *out, const struct view *v) {
 
 bool report_html(const struct view *v, const struct figure figures[FIGURES], const char *folder, FILE *out) {
     put_head(out, v);
-    put_failures(out, v);
+    put_notes(out, v);
+    put_all_failures(out, v);
     put_skips(out, v);
     put_families(out, v);
     put_figures(out, figures, folder);

@@ -25,6 +25,7 @@ static json_t *seed(uint64_t s) {
 static json_t *value(const struct row *row, int i) {
     char buffer[32];
     switch (fields[i].kind) {
+    case FIELD_WAIVED: return json_boolean(field_integer(row, i));
     case FIELD_INT: return json_integer(field_integer(row, i));
     case FIELD_SEED: return seed((uint64_t)field_integer(row, i));
     case FIELD_NUMBER: {
@@ -32,7 +33,10 @@ static json_t *value(const struct row *row, int i) {
         if (!*text) return json_null();
         return isfinite(field_number(row, i)) ? json_real(field_number(row, i)) : json_string(text);
     }
-    default: return string(field_text(row, i, buffer));
+    default: {
+        const char *text = field_text(row, i, buffer);
+        return fields[i].owner == OF_WAIVER && !*text ? json_null() : string(text);
+    }
     }
 }
 
@@ -42,7 +46,9 @@ static json_t *implementations(const struct stored_run *r) {
     json_t *plan;
     json_object_foreach(r->implementations, name, plan) {
         char *valid = text_copy(TEXT_PLAIN, name);
-        json_object_set(out, valid, plan);
+        json_t *copy = json_copy(plan);
+        json_object_set_new(copy, "note", string(json_string_value(json_object_get(plan, "note"))));
+        json_object_set_new(out, valid, copy);
         free(valid);
     }
     return out;
@@ -52,6 +58,7 @@ static json_t *run(const struct view *v) {
     const struct stored_run *r = v->run;
     json_t *verdicts = json_object();
     for (int i = 0; i < VERDICT_COUNT; i++) json_object_set_new(verdicts, verdict_name((enum verdict)i), json_integer(v->tally.of[i]));
+    json_object_set_new(verdicts, "waived", json_integer(v->tally.waived));
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:o, s:o}", "id", (json_int_t)r->id, "command", string(r->command),
                      "profile", string(r->profile), "pattern", string(r->pattern), "seed", seed(r->seed), "started", string(r->started),
                      "ended", string(r->ended), "ended_normally", r->ended_normally, "exit_status", report_exit_status(r),

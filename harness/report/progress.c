@@ -34,8 +34,9 @@ struct progress *progress_open(FILE *out, const char *title, int total, bool ter
 }
 
 static void put_tally(const struct progress *p) {
+    char words[64];
     for (int v = VERDICT_FAIL; v < VERDICT_COUNT; v++)
-        if (p->tally.of[v]) fprintf(p->out, ", %d %s", p->tally.of[v], verdict_name((enum verdict)v));
+        if (p->tally.of[v]) fprintf(p->out, ", %s", tally_words(&p->tally, (enum verdict)v, words));
 }
 
 static void draw_bar(const struct progress *p, const char *what) {
@@ -51,7 +52,7 @@ static void draw_bar(const struct progress *p, const char *what) {
     fflush(p->out);
 }
 
-static void tell_failure(struct progress *p, const char *what, enum verdict verdict, const char *message) {
+static void tell_failure(struct progress *p, const char *what, enum verdict verdict, bool waived, const char *message) {
     p->told++;
     if (!p->terminal && p->told > TOLD + 1) return;
     if (p->terminal) fputs("\r\x1b[K", p->out);
@@ -59,7 +60,7 @@ static void tell_failure(struct progress *p, const char *what, enum verdict verd
         fputs("more FAIL or BROKEN are in the table only\n", p->out);
         return;
     }
-    fprintf(p->out, "%s ", verdict_name(verdict));
+    fprintf(p->out, "%s%s ", verdict_name(verdict), waived ? " (waived)" : "");
     text_put(p->out, TEXT_TERMINAL, what);
     if (message && *message) fputs(": ", p->out);
     text_put(p->out, TEXT_TERMINAL, message);
@@ -79,10 +80,11 @@ static void report_line(struct progress *p) {
     fflush(p->out);
 }
 
-void progress_step(struct progress *p, const char *what, enum verdict verdict, const char *message) {
+void progress_step(struct progress *p, const char *what, enum verdict verdict, bool waived, const char *message) {
     p->done++;
     p->tally.of[verdict]++;
-    if (verdict_severity(verdict) >= verdict_severity(VERDICT_FAIL)) tell_failure(p, what, verdict, message);
+    p->tally.waived += waived;
+    if (verdict_severity(verdict) >= verdict_severity(VERDICT_FAIL)) tell_failure(p, what, verdict, waived, message);
     if (p->terminal) draw_bar(p, what);
     else report_line(p);
 }

@@ -60,14 +60,15 @@ static void ranks_text(const struct view_group *g, char *out, size_t size) {
     }
 }
 
-// "PASS", or what is not PASS first: "2 FAIL, 1 SKIP, 9 PASS".
+// "PASS", or what is not PASS first: "2 FAIL (1 waived), 1 SKIP, 9 PASS".
 static void tally_text(const struct tally *t, int count, char *out, size_t size) {
     static const enum verdict order[] = {VERDICT_BROKEN, VERDICT_FAIL, VERDICT_SKIP, VERDICT_PASS};
     size_t used = 0;
     for (int i = 0; i < VERDICT_COUNT; i++) {
+        char words[64];
         int n = t->of[order[i]];
-        if (n && n == count) snprintf(out, size, "%s", verdict_name(order[i]));
-        else if (n) used += (size_t)snprintf(out + used, size - used, "%s%d %s", used ? ", " : "", n, verdict_name(order[i]));
+        if (n && n == count && !t->waived) snprintf(out, size, "%s", verdict_name(order[i]));
+        else if (n) used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", tally_words(t, order[i], words));
     }
 }
 
@@ -118,6 +119,7 @@ static void put_result(const struct table *t, const struct row *row, bool named)
     put_escaped(t->out, r->check);
     const char *before = ": ";
     const struct { const char *word, *text; } facts[] = {{"", comparison}, {"ranks ", r->ranks}, {"fits ", r->classes}};
+    if (r->waived) fputs(" (waived)", t->out);
     for (int i = 0; i < 3; i++) {
         if (!*facts[i].text) continue;
         fprintf(t->out, "%s%s", before, facts[i].word);
@@ -132,6 +134,33 @@ static void put_result(const struct table *t, const struct row *row, bool named)
     free(message);
 }
 
+static void put_wrapped(const struct table *t, const char *text, int indent) {
+    fprintf(t->out, "%*s", indent, "");
+    text_wrap(t->out, text, t->options.columns - indent, indent);
+}
+
+// "waived: 3 checks: REASON (PAGE), until DATE": each waiver once.
+static void put_waivers(const struct table *t, const struct view_case *k) {
+    for (int i = 0; i < k->row_count; i++) {
+        const struct stored_waiver *w = k->rows[i].r->waived ? k->rows[i].r->waiver : NULL;
+        int count = 0, earlier = 0;
+        for (int j = 0; w && j < k->row_count; j++) {
+            bool same = k->rows[j].r->waived && k->rows[j].r->waiver == w;
+            count += same;
+            earlier += same && j < i;
+        }
+        if (!w || earlier) continue;
+        char *reason = text_copy(TEXT_TERMINAL, w->reason), *page = text_copy(TEXT_TERMINAL, w->page), *check = text_copy(TEXT_TERMINAL, k->rows[i].r->check);
+        char *line = count == 1 ? memory_format("waived: %s: %s (%s), until %s", check, reason, page, w->expires)
+                                : memory_format("waived: %d checks: %s (%s), until %s", count, reason, page, w->expires);
+        put_wrapped(t, line, DETAIL_INDENT);
+        free(line);
+        free(reason);
+        free(page);
+        free(check);
+    }
+}
+
 static void put_case(const struct table *t, const struct view_case *k) {
     const struct stored_case *c = k->c;
     const char *name = verdict_name(k->verdict);
@@ -144,11 +173,14 @@ static void put_case(const struct table *t, const struct view_case *k) {
         put_escaped(t->out, c->origin);
         fputc(')', t->out);
     }
-    fputc('\n', t->out);
-    for (int i = 0; i < k->row_count; i++)
-        if (t->options.verbose || verdict_severity(k->rows[i].r->verdict) >= verdict_severity(VERDICT_FAIL))
+    fputs(c->waived ? "  waived\n" : "\n", t->out);
+    for (int i = 0; i < k->row_count; i++) {
+        const struct stored_result *r = k->rows[i].r;
+        if (t->options.verbose || (verdict_severity(r->verdict) >= verdict_severity(VERDICT_FAIL) && !r->waived))
             put_result(t, &k->rows[i], !t->options.verbose);
-    if (c->log_tail && verdict_severity(k->verdict) >= verdict_severity(VERDICT_FAIL)) put_log(t, c->log_tail);
+    }
+    put_waivers(t, k);
+    if (c->log_tail && verdict_severity(k->verdict) >= verdict_severity(VERDICT_FAIL) && (!c->waived || t->options.verbose)) put_log(t, c->log_tail);
 }
 
 static void put_skips(const struct table *t, const struct view_group *g) {
@@ -190,12 +222,27 @@ static void put_all_skips(const struct table *t, const struct view *v, int first
     free(all.cases);
 }
 
+// "  note    12 of 15 cases: TEXT": what the verdicts above must be read with.
+static void put_notes(const struct table *t, const struct view *v, const char *implementation) {
+    struct remark *notes;
+    int cases, count = view_remarks(v, implementation, &notes, &cases);
+    for (int i = 0; i < count; i++) {
+        char *note = text_copy(TEXT_TERMINAL, notes[i].note);
+        char *line = notes[i].cases == cases ? memory_text(note) : memory_format("%d of %d cases: %s", notes[i].cases, cases, note);
+        fputs("  note    ", t->out);
+        text_wrap(t->out, line, t->options.columns - DETAIL_INDENT, DETAIL_INDENT);
+        free(line);
+        free(note);
+    }
+    free(notes);
+}
+
 static void put_summary(const struct table *t, const struct view *v) {
     static const enum verdict order[] = {VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN};
     fputc('\n', t->out);
     for (int i = 0; i < VERDICT_COUNT; i++) {
-        char part[32];
-        snprintf(part, sizeof part, "%d %s", v->tally.of[order[i]], verdict_name(order[i]));
+        char part[64];
+        tally_words(&v->tally, order[i], part);
         if (i) fputs(", ", t->out);
         put_colored(t, v->tally.of[order[i]] ? colors[order[i]] : "0", part);
     }
@@ -223,6 +270,7 @@ bool report_table(const struct stored_run *r, const struct report_options *o, FI
         bool last = g + 1 == v.group_count || strcmp(v.groups[g].implementation, v.groups[g + 1].implementation);
         if (!last) continue;
         if (!t.options.verbose) put_all_skips(&t, &v, first, g + 1);
+        put_notes(&t, &v, v.groups[g].implementation);
         first = g + 1;
     }
     put_summary(&t, &v);

@@ -2,6 +2,7 @@
 #include "harness/report/view.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,47 +34,101 @@ static int64_t planned(const struct stored_run *run, const char *implementation)
     return json_integer_value(json_object_get(json_object_get(run->implementations, implementation), "planned"));
 }
 
-static void add_missing(struct view *v, const struct stored_case *like, const char *message) {
-    struct stored_case *c = &v->added[v->added_count];
-    struct stored_result *r = &v->added_results[v->added_count];
-    snprintf(v->added_messages[v->added_count], sizeof *v->added_messages, "%s", message);
-    *r = (struct stored_result){.check = "evidence", .verdict = VERDICT_BROKEN, .figure = NAN, .bound = NAN, .unit = "",
-                                .message = v->added_messages[v->added_count], .classes = "", .ranks = ""};
+static struct stored_result *add_result(struct view *v, const char *check, enum verdict verdict) {
+    struct stored_result *r = &v->added_results[v->added_result_count];
+    *r = (struct stored_result){.check = check, .verdict = verdict, .figure = NAN, .bound = NAN, .unit = "",
+                                .message = v->added_messages[v->added_result_count++], .classes = "", .ranks = ""};
+    return r;
+}
+
+static void set_message(struct stored_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set_message(struct stored_result *r, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf((char *)r->message, sizeof(*((struct view *)0)->added_messages), format, args);
+    va_end(args);
+}
+
+static struct stored_case *add_case(struct view *v, const struct stored_case *like, struct stored_result *results, int count) {
+    struct stored_case *c = &v->added[v->added_count++];
     *c = *like;
-    c->results = r;
-    c->result_count = 1;
-    c->verdict = VERDICT_BROKEN;
-    v->added_count++;
+    c->results = results;
+    c->result_count = count;
+    c->verdict = verdict_of_results(results, count);
+    c->waived = false;
+    return c;
+}
+
+static struct stored_case nameless(const struct view *v, const char *implementation, const char *name) {
+    return (struct stored_case){.implementation = implementation, .case_id = name, .family = name, .layer = "", .model = "", .strategy = "",
+                                .layout = "", .compute = "", .origin = "", .note = "", .seed = v->run->seed, .seconds = NAN, .judge_seconds = NAN};
 }
 
 static void append_case(struct view *v, const struct stored_case *c) {
     if (!c->result_count) {
-        add_missing(v, c, "no check judged this case: nothing was seen");
-        c = &v->added[v->added_count - 1];
+        struct stored_result *r = add_result(v, "evidence", VERDICT_BROKEN);
+        set_message(r, "no check judged this case: nothing was seen");
+        c = add_case(v, c, r, 1);
     }
     struct view_case *k = &v->cases[v->case_count++];
     *k = (struct view_case){.c = c, .verdict = c->verdict, .rows = &v->rows[v->row_count], .row_count = c->result_count};
     for (int i = 0; i < c->result_count; i++) {
         v->rows[v->row_count++] = (struct row){c, &c->results[i]};
         v->results.of[c->results[i].verdict]++;
+        v->results.waived += c->results[i].waived;
     }
     v->tally.of[k->verdict]++;
+    v->tally.waived += c->waived;
 }
 
 static void append_not_run(struct view *v, const char *implementation, int64_t recorded) {
     int64_t expected = planned(v->run, implementation);
-    char message[256];
     if (expected <= recorded && (expected || recorded)) return;
+    struct stored_result *r = add_result(v, "evidence", VERDICT_BROKEN);
     if (expected)
-        snprintf(message, sizeof message, "%lld of %lld planned cases were not run: the run was interrupted",
-                 (long long)(expected - recorded), (long long)expected);
+        set_message(r, "%lld of %lld planned cases were not run: the run was interrupted", (long long)(expected - recorded), (long long)expected);
     else
-        snprintf(message, sizeof message, "no case was planned: nothing was seen");
-    struct stored_case none = {.implementation = implementation, .case_id = "(not run)", .family = "(not run)", .layer = "", .model = "",
-                               .strategy = "", .layout = "", .compute = "", .origin = "", .seed = v->run->seed,
-                               .seconds = NAN, .judge_seconds = NAN};
-    add_missing(v, &none, message);
-    append_case(v, &v->added[v->added_count - 1]);
+        set_message(r, "no case was planned: nothing was seen");
+    struct stored_case none = nameless(v, implementation, "(not run)");
+    append_case(v, add_case(v, &none, r, 1));
+}
+
+// ---- waivers that no longer hold ----
+
+// Results that PASS although the waiver says that they FAIL; first: one of them.
+static int unexpected(const struct view *v, const struct stored_waiver *w, struct row *first) {
+    int count = 0;
+    for (int i = 0; i < v->run->case_count; i++)
+        for (int k = 0; k < v->run->cases[i].result_count; k++) {
+            const struct stored_result *r = &v->run->cases[i].results[k];
+            if (r->waiver != w || r->verdict != VERDICT_PASS) continue;
+            if (!count++) *first = (struct row){&v->run->cases[i], r};
+        }
+    return count;
+}
+
+static void add_waiver_result(struct view *v, const struct stored_waiver *w) {
+    struct row first = {0};
+    int passed = unexpected(v, w, &first);
+    if (w->expired)
+        set_message(add_result(v, "waiver-expired", VERDICT_FAIL), "%s: expired on %s: look again at %s, then renew or remove the waiver", w->origin,
+                    w->expires, w->page);
+    if (!w->expired && passed) {
+        char more[64] = "";
+        if (passed > 1) snprintf(more, sizeof more, " (and %d more of its results)", passed - 1);
+        set_message(add_result(v, "unexpected-pass", VERDICT_FAIL), "%s: check %s of %s is PASS%s, the waiver says that it FAILs: narrow or remove it",
+                    w->origin, first.r->check, first.c->case_id, more);
+    }
+}
+
+static void append_waivers(struct view *v, const char *implementation) {
+    int before = v->added_result_count;
+    for (int i = 0; i < v->run->waiver_count; i++)
+        if (!strcmp(v->run->waivers[i].implementation, implementation)) add_waiver_result(v, &v->run->waivers[i]);
+    struct stored_case none = nameless(v, implementation, "(waivers)");
+    if (v->added_result_count == before) return;
+    append_case(v, add_case(v, &none, &v->added_results[before], v->added_result_count - before));
+    v->waiver_cases++;
 }
 
 // By implementation, so that groups and suites of every format are contiguous.
@@ -85,6 +140,7 @@ static void append_implementation(struct view *v, const char *implementation) {
             recorded++;
         }
     append_not_run(v, implementation, recorded);
+    append_waivers(v, implementation);
 }
 
 // Families of the store tell precisions and sizes apart, for checks that compare members; a reader wants fewer rows.
@@ -110,6 +166,7 @@ static void append_to_group(struct view *v, const struct view_case *k) {
     g->cases[g->case_count++] = k;
     g->result_count += k->row_count;
     g->tally.of[k->verdict]++;
+    g->tally.waived += k->c->waived;
     g->verdict = verdict_worse(g->verdict, k->verdict);
     if (!isnan(k->c->seconds)) g->seconds += k->c->seconds;
 }
@@ -134,12 +191,12 @@ void view_make(const struct stored_run *run, struct view *v) {
         names_add(&v->implementations, run->cases[i].implementation);
         results += (size_t)run->cases[i].result_count;
     }
-    size_t added = cases + (size_t)v->implementations.count + 1;
+    size_t added = cases + 2 * (size_t)v->implementations.count + 1, added_results = added + (size_t)run->waiver_count;
     v->added = memory_zeros(added, sizeof *v->added);
-    v->added_results = memory_zeros(added, sizeof *v->added_results);
-    v->added_messages = memory_zeros(added, sizeof *v->added_messages);
+    v->added_results = memory_zeros(added_results, sizeof *v->added_results);
+    v->added_messages = memory_zeros(added_results, sizeof *v->added_messages);
     v->cases = memory_zeros(added, sizeof *v->cases);
-    v->rows = memory_zeros(results + added, sizeof *v->rows);
+    v->rows = memory_zeros(results + added_results, sizeof *v->rows);
     for (int i = 0; i < v->implementations.count; i++) append_implementation(v, v->implementations.items[i]);
     if (!v->implementations.count) append_not_run(v, "(none)", 0);
     for (int i = 0; i < v->case_count; i++) {
@@ -184,50 +241,84 @@ int view_reasons(const struct view_group *g, struct reason **out) {
     return count;
 }
 
-bool view_judged(const struct view *v) { return v->tally.of[VERDICT_PASS] || v->tally.of[VERDICT_FAIL]; }
+int view_remarks(const struct view *v, const char *implementation, struct remark **out, int *cases) {
+    int count = 0;
+    *cases = 0;
+    *out = memory_zeros((size_t)v->case_count + 1, sizeof **out);
+    for (int i = 0; i < v->case_count; i++) {
+        const struct stored_case *c = v->cases[i].c;
+        if (strcmp(c->implementation, implementation)) continue;
+        int at = 0;
+        ++*cases;
+        if (!c->note || !*c->note) continue;
+        while (at < count && strcmp((*out)[at].note, c->note)) at++;
+        if (at == count) (*out)[count++].note = c->note;
+        (*out)[at].cases++;
+    }
+    return count;
+}
+
+bool tally_is_waived(const struct tally *t) { return t->waived && t->waived == t->of[VERDICT_FAIL] && !t->of[VERDICT_BROKEN]; }
+
+const char *tally_words(const struct tally *t, enum verdict v, char buffer[64]) {
+    int n = snprintf(buffer, 64, "%d %s", t->of[v], verdict_name(v));
+    if (v == VERDICT_FAIL && t->waived == t->of[v] && t->waived) snprintf(buffer + n, 64 - (size_t)n, " (waived)");
+    else if (v == VERDICT_FAIL && t->waived) snprintf(buffer + n, 64 - (size_t)n, " (%d waived)", t->waived);
+    return buffer;
+}
+
+bool view_judged(const struct view *v) { return v->tally.of[VERDICT_PASS] || v->tally.of[VERDICT_FAIL] > v->waiver_cases; }
 
 int report_exit_status(const struct stored_run *r) {
     struct view v;
     view_make(r, &v);
-    int status = v.tally.of[VERDICT_BROKEN] || !view_judged(&v) ? 3 : v.tally.of[VERDICT_FAIL] ? 1 : 0;
+    int status = v.tally.of[VERDICT_BROKEN] || !view_judged(&v) ? 3 : v.tally.of[VERDICT_FAIL] > v.tally.waived ? 1 : 0;
     view_free(&v);
     return status;
 }
 
 // ---- fields ----
-#define OF_CASE(name, kind, member) {name, kind, false, offsetof(struct stored_case, member)}
-#define OF_RESULT(name, kind, member) {name, kind, true, offsetof(struct stored_result, member)}
+#define CASE(name, kind, member) {name, kind, OF_CASE, offsetof(struct stored_case, member)}
+#define RESULT(name, kind, member) {name, kind, OF_RESULT, offsetof(struct stored_result, member)}
+#define WAIVER(name, member) {name, FIELD_TEXT, OF_WAIVER, offsetof(struct stored_waiver, member)}
 const struct field fields[FIELD_COUNT] = {
-    OF_CASE("implementation", FIELD_TEXT, implementation),
-    OF_CASE("case", FIELD_TEXT, case_id),
-    OF_RESULT("check", FIELD_TEXT, check),
-    OF_RESULT("verdict", FIELD_VERDICT, verdict),
-    OF_RESULT("figure", FIELD_NUMBER, figure),
-    OF_RESULT("bound", FIELD_NUMBER, bound),
-    OF_RESULT("unit", FIELD_TEXT, unit),
-    OF_RESULT("message", FIELD_TEXT, message),
-    OF_RESULT("classes", FIELD_TEXT, classes),
-    OF_RESULT("ranks", FIELD_TEXT, ranks),
-    OF_CASE("seed", FIELD_SEED, seed),
-    OF_CASE("family", FIELD_TEXT, family),
-    OF_CASE("layer", FIELD_TEXT, layer),
-    OF_CASE("model", FIELD_TEXT, model),
-    OF_CASE("strategy", FIELD_TEXT, strategy),
-    OF_CASE("layout", FIELD_TEXT, layout),
-    OF_CASE("compute", FIELD_TEXT, compute),
-    OF_CASE("world_size", FIELD_INT, world_size),
-    OF_CASE("origin", FIELD_TEXT, origin),
+    CASE("implementation", FIELD_TEXT, implementation),
+    CASE("case", FIELD_TEXT, case_id),
+    RESULT("check", FIELD_TEXT, check),
+    RESULT("verdict", FIELD_VERDICT, verdict),
+    RESULT("figure", FIELD_NUMBER, figure),
+    RESULT("bound", FIELD_NUMBER, bound),
+    RESULT("unit", FIELD_TEXT, unit),
+    RESULT("message", FIELD_TEXT, message),
+    RESULT("classes", FIELD_TEXT, classes),
+    RESULT("ranks", FIELD_TEXT, ranks),
+    CASE("seed", FIELD_SEED, seed),
+    CASE("family", FIELD_TEXT, family),
+    CASE("layer", FIELD_TEXT, layer),
+    CASE("model", FIELD_TEXT, model),
+    CASE("strategy", FIELD_TEXT, strategy),
+    CASE("layout", FIELD_TEXT, layout),
+    CASE("compute", FIELD_TEXT, compute),
+    CASE("world_size", FIELD_INT, world_size),
+    CASE("origin", FIELD_TEXT, origin),
+    RESULT("waived", FIELD_WAIVED, waived),
+    WAIVER("waiver_reason", reason),
+    WAIVER("waiver_page", page),
+    WAIVER("waiver_expires", expires),
+    CASE("note", FIELD_TEXT, note),
 };
 
 static const void *field_place(const struct row *row, int field) {
-    const void *owner = fields[field].of_result ? (const void *)row->r : (const void *)row->c;
-    return (const char *)owner + fields[field].offset;
+    const void *owners[] = {[OF_CASE] = row->c, [OF_RESULT] = row->r, [OF_WAIVER] = row->r->waiver};
+    const void *owner = owners[fields[field].owner];
+    return owner ? (const char *)owner + fields[field].offset : NULL;
 }
 
 double field_number(const struct row *row, int field) { return *(const double *)field_place(row, field); }
 
 int64_t field_integer(const struct row *row, int field) {
     const void *place = field_place(row, field);
+    if (fields[field].kind == FIELD_WAIVED) return *(const bool *)place;
     return fields[field].kind == FIELD_INT ? *(const int *)place : (int64_t) * (const uint64_t *)place;
 }
 
@@ -235,7 +326,11 @@ bool row_has_figure(const struct row *row) { return !isnan(row->r->figure) || !i
 
 const char *field_text(const struct row *row, int field, char buffer[32]) {
     switch (fields[field].kind) {
-    case FIELD_TEXT: return *(const char *const *)field_place(row, field);
+    case FIELD_TEXT: {
+        const char *const *text = field_place(row, field);
+        return text && *text ? *text : "";
+    }
+    case FIELD_WAIVED: return field_integer(row, field) ? "waived" : "";
     case FIELD_VERDICT: return verdict_name(row->r->verdict);
     case FIELD_INT: snprintf(buffer, 32, "%lld", (long long)field_integer(row, field)); return buffer;
     case FIELD_SEED: snprintf(buffer, 32, "%llu", (unsigned long long)field_integer(row, field)); return buffer;

@@ -1,6 +1,7 @@
 // See session.h.
 #include "harness/run/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "harness/launch/launch.h"
 #include "harness/protocol/case_fields.h"
 #include "harness/protocol/memory.h"
+#include "harness/run/engine.h"
 #include "harness/run/scratch.h"
 
 // Importing a Python framework on a cold disk takes its time.
@@ -118,12 +120,34 @@ static const char *headline(const struct run_verdict *v)
     return best != NULL ? best->finding.message : "";
 }
 
+// The waivers of a case's results, by store id, 0 where there is none. True where all that FAILs is waived.
+static bool find_waivers(const struct session *s, const struct run_verdict *v, int64_t waivers[ENGINE_RESULTS])
+{
+    bool waived = v->verdict == VERDICT_FAIL;
+    for (int i = 0; i < v->result_count; i++) {
+        int place = waiving_find(&s->waiving, v->planned->c.id, &v->results[i]);
+        waivers[i] = place >= 0 ? s->waiving.ids[place] : 0;
+        waived &= v->results[i].finding.verdict != VERDICT_FAIL || waiving_holds(&s->waiving, place);
+    }
+    return waived;
+}
+
+// The manifest's note, then what the worker adds to it; owned by the caller.
+static char *note_of(const struct session *s, const struct run_verdict *v)
+{
+    const char *own = s->note != NULL ? s->note : "", *said = v->note != NULL ? v->note : "";
+    bool both = own[0] && said[0] && strcmp(own, said) != 0;
+    return memory_format("%s%s%s", own, both ? "; " : "", both || !own[0] ? said : "");
+}
+
 static bool take(void *context, const struct run_verdict *v, struct error *error)
 {
     struct session *s = context;
     const struct fsdp_case *c = &v->planned->c;
     json_t *object = fields_write(case_fields, c, c);
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    int64_t waivers[ENGINE_RESULTS];
+    char *note = note_of(s, v);
     struct case_record record = {
         .implementation = s->implementation, .case_id = c->id, .family = c->family, .layer = layer_name(c->layer),
         .model = model_kind_name(c->model.kind), .strategy = strategy_name(c->sharding.strategy),
@@ -131,12 +155,14 @@ static bool take(void *context, const struct run_verdict *v, struct error *error
         .seed = c->seed, .case_json = text, .origin = v->planned->origin, .seconds = v->seconds,
         .judge_seconds = v->judge_seconds, .start = v->start, .result_count = v->result_count, .results = v->results,
         .log_tail = v->log_tail, .figures = v->figures, .digest = v->digest, .truth_digest = v->truth_digest,
+        .waivers = waivers, .note = note,
     };
-    bool ok = store_record_case(s->store, s->run, &record, error);
+    bool waived = find_waivers(s, v, waivers), ok = store_record_case(s->store, s->run, &record, error);
     json_decref(object);
     free(text);
+    free(note);
     if (s->progress != NULL)
-        progress_step(s->progress, c->id, v->verdict, headline(v));
+        progress_step(s->progress, c->id, v->verdict, waived, headline(v));
     return ok && (s->watcher == NULL || s->watcher(s->watcher_context, v, error));
 }
 
@@ -161,14 +187,33 @@ bool session_run(struct session *s, const char *name, const struct implementatio
     int open = 0;
     for (int k = 0; k < plan->count; k++)
         open += known == NULL || known[k].verdict < 0;
-    bool ok = store_set_plan(s->store, s->run, name, plan->count, versions, error);
+    double began_s = launch_now();
+    bool ok = store_set_plan(s->store, s->run, name, plan->count, versions, i->note, error) &&
+              waiving_begin(&s->waiving, s->waivers, name, versions, plan, s->store, s->run, error);
     json_decref(versions);
     s->implementation = name;
+    s->note = i->note;
     s->progress = out != NULL ? progress_open(out, name, open, isatty(fileno(out))) : NULL;
     ok = ok && run_cases(&s->settings, i, plan, known, &s->cache, take, &s->counts, error);
     if (s->progress != NULL)
         progress_close(s->progress);
     s->progress = NULL;
+    waiving_end(&s->waiving);
+    return store_add_seconds(s->store, s->run, name, launch_now() - began_s, error) && ok;
+}
+
+bool session_absent(struct session *s, const struct implementation *i, const char *reason, struct error *error)
+{
+    struct result result = {"installed", {0}};
+    if (store_has_case(s->store, s->run, i->name, SESSION_ABSENT))
+        return true;
+    finding_skip(&result.finding, "%s", reason);
+    json_t *none = json_object();
+    struct case_record record = {.implementation = i->name, .case_id = SESSION_ABSENT, .family = SESSION_ABSENT, .layer = "", .model = "",
+                                 .strategy = "", .layout = "", .compute = "", .origin = "", .seconds = NAN, .judge_seconds = NAN,
+                                 .result_count = 1, .results = &result, .note = i->note};
+    bool ok = store_set_plan(s->store, s->run, i->name, 1, none, i->note, error) && store_record_case(s->store, s->run, &record, error);
+    json_decref(none);
     return ok;
 }
 

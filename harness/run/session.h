@@ -5,6 +5,7 @@
 
 #include "harness/report/report.h"
 #include "harness/run/run.h"
+#include "harness/run/waiving.h"
 #include "harness/store/store.h"
 
 struct session {
@@ -16,7 +17,10 @@ struct session {
     struct progress *progress;
     char *scratch;
     const char *implementation;     // under which verdicts are recorded now
+    const char *note;               // of its manifest
     double began_s;
+    const struct waiver_list *waivers; // known failures, borrowed; NULL: none
+    struct waiving waiving;         // those that concern the implementation that runs now
     run_sink watcher;               // sees every verdict too, or NULL
     void *watcher_context;
 };
@@ -33,6 +37,9 @@ bool session_open(struct session *s, const char *store, const struct run_setting
 // `out` unless NULL. known: see run_cases.
 bool session_run(struct session *s, const char *name, const struct implementation *i, struct plan *plan, const struct known_case *known, FILE *out,
                  struct error *error);
+// Records that an implementation does not run here: one SKIP with the reason. Once a run.
+#define SESSION_ABSENT "(not installed)"
+bool session_absent(struct session *s, const struct implementation *i, const char *reason, struct error *error);
 // The line "N cases in X s, ...": counts, truths, and the harness's own cost.
 void session_summary(const struct session *s, FILE *out);
 // Ends the run in the store unless status is negative (interrupted), removes the scratch folder unless kept (then it is named

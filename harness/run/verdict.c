@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/protocol/memory.h"
 #include "harness/run/engine.h"
 #include "harness/run/space.h"
 #include "harness/store/verdicts.h"
@@ -124,7 +125,14 @@ static int read_answers(const struct service *s, const char *folder, const struc
     return s->world_size;
 }
 
-static int collect_results(struct service *s, int position, struct answer *answers, struct result *results, json_t *figures)
+// What rank 0 remarks in its hello; owned by the caller.
+static char *hello_note(const struct answer *a)
+{
+    bool there = a->count > 0 && a->events[0].kind == EVENT_HELLO;
+    return there ? memory_text(json_string_value(json_object_get(a->events[0].fields, "note"))) : NULL;
+}
+
+static int collect_results(struct service *s, int position, struct answer *answers, struct result *results, json_t *figures, char **note)
 {
     struct engine *e = s->engine;
     int index = s->index[position];
@@ -162,6 +170,7 @@ static int collect_results(struct service *s, int position, struct answer *answe
         if (!judge_truth_digest(c, truth, e->state[index].truth_digest))
             e->state[index].truth_digest[0] = 0;
     }
+    *note = read > 0 ? hello_note(&answers[0]) : NULL;
     for (int r = 0; r < read; r++)
         answer_free(&answers[r]);
     free(folder);
@@ -176,7 +185,8 @@ void verdict_judge(struct service *s, int position, const struct finding *extra)
     struct result *results = calloc(ENGINE_RESULTS, sizeof *results);
     struct answer *answers = calloc((size_t)s->world_size, sizeof *answers);
     json_t *figures = json_array();
-    int count = collect_results(s, position, answers, results, figures);
+    char *note;
+    int count = collect_results(s, position, answers, results, figures, &note);
     if (extra != NULL)
         results[count++] = (struct result){"answer", *extra};
     for (int i = 0; i < count; i++)
@@ -192,10 +202,12 @@ void verdict_judge(struct service *s, int position, const struct finding *extra)
     char *tail = well ? NULL : blame_log_tail(s);
     v.log_tail = tail;
     v.figures = figures;
+    v.note = note;
     hand_over(e, &v);
     e->counts->own_s += launch_now() - began_s;
     e->counts->judged++;
     json_decref(figures);
+    free(note);
     free(tail);
     free(answers);
     free(results);

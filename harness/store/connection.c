@@ -15,11 +15,12 @@
 #include "harness/protocol/memory.h"
 #include "schema.h"
 
-enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 2, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
+enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 3, OLDEST_VERSION = 2, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
 
 #define CASE_COLUMNS                                                                                              \
     "implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, "     \
-    "origin, seconds, judge_seconds, start, log_tail, figures, digest, truth_digest"
+    "origin, seconds, judge_seconds, start, log_tail, figures, digest, truth_digest, note"
+#define WAIVER_COLUMNS "implementation, checks, cases, versions, reason, page, expires, origin"
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 
 static const char *const statement_sql[SQL_STATEMENTS] = {
@@ -28,24 +29,29 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_BEGIN_RUN] = "INSERT INTO run (command, profile, pattern, seed, environment, started) VALUES (?, ?, ?, ?, ?, " NOW ")",
     [SQL_END_RUN] = "UPDATE run SET ended = " NOW ", exit_status = ? WHERE id = ?",
-    [SQL_SET_PLAN] = "INSERT INTO plan (run, implementation, planned, versions) VALUES (?, ?, ?, ?) "
-                     "ON CONFLICT DO UPDATE SET planned = excluded.planned, versions = excluded.versions",
+    [SQL_SET_PLAN] = "INSERT INTO plan (run, implementation, planned, versions, note) VALUES (?, ?, ?, ?, ?) "
+                     "ON CONFLICT DO UPDATE SET planned = excluded.planned, versions = excluded.versions, note = excluded.note",
+    [SQL_ADD_SECONDS] = "UPDATE plan SET seconds = coalesce(seconds, 0) + ?3 WHERE run = ?1 AND implementation = ?2",
+    [SQL_ADD_WAIVER] = "INSERT INTO waiver (run, " WAIVER_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    [SQL_FIND_WAIVER] = "SELECT id FROM waiver WHERE run = ? AND (" WAIVER_COLUMNS ") = (?, ?, ?, ?, ?, ?, ?, ?)",
     [SQL_RECORD_CASE] = "INSERT INTO judged_case (run, " CASE_COLUMNS ") "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [SQL_RECORD_RESULT] = "INSERT INTO result (judged_case, position, check_name, verdict, figure, bound, unit, message, "
-                          "classes, ranks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                          "classes, ranks, waiver) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))",
     [SQL_HAS_CASE] = "SELECT 1 FROM judged_case WHERE run = ? AND implementation = ? AND case_id = ?",
     [SQL_NEWEST_RUN] = "SELECT max(id) FROM run",
     [SQL_RUN] = "SELECT id, command, profile, pattern, started, ended, exit_status, seed, environment FROM run WHERE id = ?",
-    [SQL_PLANS] = "SELECT implementation, planned, versions FROM plan WHERE run = ? ORDER BY rowid",
+    [SQL_PLANS] = "SELECT implementation, planned, versions, note, seconds FROM plan WHERE run = ? ORDER BY rowid",
+    [SQL_WAIVERS] = "SELECT " WAIVER_COLUMNS ", id, expires < (SELECT substr(started, 1, 10) FROM run WHERE id = ?1) FROM waiver "
+                    "WHERE run = ?1 ORDER BY id",
     [SQL_COUNTS] = "SELECT (SELECT count(*) FROM judged_case WHERE run = ?1), (SELECT count(*) FROM result r "
-                   "JOIN judged_case c ON c.id = r.judged_case WHERE c.run = ?1)",
+                   "JOIN judged_case c ON c.id = r.judged_case WHERE c.run = ?1), (SELECT count(*) FROM waiver WHERE run = ?1)",
     [SQL_CASES] = "SELECT " CASE_COLUMNS ", id FROM judged_case WHERE run = ? ORDER BY id",
-    [SQL_RESULTS] = "SELECT r.judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks "
+    [SQL_RESULTS] = "SELECT r.judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks, waiver "
                     "FROM judged_case c JOIN result r ON r.judged_case = c.id WHERE c.run = ? ORDER BY c.id, r.position",
     [SQL_RUNS] = "SELECT r.id, r.command, r.profile, r.pattern, r.started, r.ended, r.exit_status, "
                  "sum(v.verdict = 'PASS'), sum(v.verdict = 'FAIL'), sum(v.verdict = 'SKIP'), sum(v.verdict = 'BROKEN'), "
-                 "count(v.run) FROM run r LEFT JOIN case_verdict v ON v.run = r.id GROUP BY r.id ORDER BY r.id",
+                 "count(v.run), sum(v.waived) FROM run r LEFT JOIN case_verdict v ON v.run = r.id GROUP BY r.id ORDER BY r.id",
     [SQL_RUN_IDS] = "SELECT id FROM run ORDER BY id DESC",
 };
 
@@ -147,22 +153,38 @@ static bool check_identity(struct store *s, const struct identity *i, struct err
     if (i->application != APPLICATION_ID)
         return error_set(error, "%s: not a results store: a SQLite database of another program (application id %lld, expected %d)",
                          s->path, (long long)i->application, APPLICATION_ID);
-    if (i->version != SCHEMA_VERSION)
-        return error_set(error, "%s: results store of schema version %lld, this program reads and writes version %d; "
-                         "use the fsdpmark that wrote it, or another file", s->path, (long long)i->version, SCHEMA_VERSION);
+    if (i->version < OLDEST_VERSION || i->version > SCHEMA_VERSION)
+        return error_set(error, "%s: results store of schema version %lld, this program reads versions %d to %d; "
+                         "use the fsdpmark that wrote it, or another file", s->path, (long long)i->version, OLDEST_VERSION, SCHEMA_VERSION);
     return true;
 }
 
-// Tables are made inside one transaction, after a second look: another program may have been first.
-static bool create(struct store *s, struct error *error) {
-    if (!execute_waiting(s, "PRAGMA journal_mode = WAL", error) || !execute_waiting(s, "BEGIN IMMEDIATE", error)) return false;
+// Tables are made, or changed, inside one transaction, after a second look: another program may have been first.
+static bool execute_alone(struct store *s, bool (*due)(const struct identity *), const char *sql, const char *what, struct error *error) {
     struct identity now;
+    if (!execute_waiting(s, "BEGIN IMMEDIATE", error)) return false;
     bool ok = identify(s, &now, error);
-    if (ok && is_empty(&now))
-        ok = sqlite3_exec(s->db, schema_sql, NULL, NULL, NULL) == SQLITE_OK || store_failed(s, "cannot create the tables", error);
-    if (sqlite3_exec(s->db, ok ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK && ok)
-        ok = store_failed(s, "cannot create the tables", error);
+    if (ok && due(&now)) ok = sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK || store_failed(s, what, error);
+    if (sqlite3_exec(s->db, ok ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK && ok) ok = store_failed(s, what, error);
     return ok;
+}
+
+static bool create(struct store *s, struct error *error) {
+    return execute_waiting(s, "PRAGMA journal_mode = WAL", error) && execute_alone(s, is_empty, schema_sql, "cannot create the tables", error);
+}
+
+static bool is_old(const struct identity *i) { return i->version == OLDEST_VERSION; }
+
+// A store that is only to be read is brought up to date by a second, writing, connection.
+static bool upgrade(struct store *s, bool read_only, struct error *error) {
+    struct store *writer;
+    struct error own = {0};
+    if (!read_only) return execute_alone(s, is_old, schema_2_to_3_sql, "cannot bring the results store to the current schema", error);
+    if (!store_open(s->path, false, &writer, &own))
+        return error_set(error, "%s: results store of schema version %d, which must be brought to version %d, and cannot be written here", s->path,
+                         OLDEST_VERSION, SCHEMA_VERSION);
+    store_close(writer);
+    return true;
 }
 
 static bool prepare_store(struct store *s, bool read_only, struct error *error) {
@@ -172,7 +194,7 @@ static bool prepare_store(struct store *s, bool read_only, struct error *error) 
         if (read_only) return error_set(error, "%s: an empty file, expected a results store (`fsdpmark check` writes one)", s->path);
         if (!create(s, error) || !identify(s, &i, error)) return false;
     }
-    if (!check_identity(s, &i, error)) return false;
+    if (!check_identity(s, &i, error) || (is_old(&i) && !upgrade(s, read_only, error))) return false;
     if (read_only) return true;
     return execute_waiting(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", error);
 }

@@ -64,8 +64,10 @@ static void read_run_row(struct stored_run *r, sqlite3_stmt *q) {
 
 static void read_plan_row(struct stored_run *r, sqlite3_stmt *q) {
     json_t *versions = json(q, 2);
-    json_t *plan = json_pack("{s:I, s:o}", "planned", (json_int_t)sqlite3_column_int64(q, 1), "versions",
-                             versions ? versions : json_object());
+    bool timed = sqlite3_column_type(q, 4) != SQLITE_NULL;
+    json_t *plan = json_pack("{s:I, s:o, s:o, s:o}", "planned", (json_int_t)sqlite3_column_int64(q, 1), "versions",
+                             versions ? versions : json_object(), "note", json_string_nocheck(text_or_empty(r, q, 3)), "seconds",
+                             timed ? json_real(sqlite3_column_double(q, 4)) : json_null());
     json_object_set_new_nocheck(r->implementations, (const char *)sqlite3_column_text(q, 0), plan);
 }
 
@@ -83,6 +85,20 @@ static void read_case_row(struct stored_run *r, sqlite3_stmt *q, struct stored_c
     c->figures = json(q, 16);
     c->digest = text_or_empty(r, q, 17);
     c->truth_digest = text_or_empty(r, q, 18);
+    c->note = text_or_empty(r, q, 19);
+}
+
+static void read_waiver_row(struct stored_run *r, sqlite3_stmt *q, struct stored_waiver *w) {
+    const char **texts[] = {&w->implementation, &w->checks, &w->cases, &w->versions, &w->reason, &w->page, &w->expires, &w->origin};
+    for (int i = 0; i < 8; i++) *texts[i] = text_or_empty(r, q, i);
+    w->id = sqlite3_column_int64(q, 8);
+    w->expired = sqlite3_column_int(q, 9);
+}
+
+static const struct stored_waiver *find_waiver(const struct stored_run *r, int64_t id) {
+    for (int i = 0; i < r->waiver_count; i++)
+        if (r->waivers[i].id == id) return &r->waivers[i];
+    return NULL;
 }
 
 static bool read_result_row(struct stored_run *r, sqlite3_stmt *q, struct stored_result *out) {
@@ -91,7 +107,10 @@ static bool read_result_row(struct stored_run *r, sqlite3_stmt *q, struct stored
     out->bound = number(q, 4);
     const char **texts[] = {&out->unit, &out->message, &out->classes, &out->ranks};
     for (int i = 0; i < 4; i++) *texts[i] = text_or_empty(r, q, 5 + i);
-    return verdict_parse((const char *)sqlite3_column_text(q, 2), &out->verdict);
+    bool known = verdict_parse((const char *)sqlite3_column_text(q, 2), &out->verdict);
+    out->waiver = find_waiver(r, sqlite3_column_int64(q, 9));
+    out->waived = out->verdict == VERDICT_FAIL && out->waiver && !out->waiver->expired;
+    return known;
 }
 
 static bool load_plans(struct store *s, struct stored_run *r, struct error *error) {
@@ -109,7 +128,7 @@ static bool load_cases(struct store *s, struct stored_run *r, int64_t *ids, int 
     bool row, ok;
     if (!q) return false;
     while ((ok = store_step(s, q, &row, error)) && row && r->case_count < capacity) {
-        ids[r->case_count] = sqlite3_column_int64(q, 19);
+        ids[r->case_count] = sqlite3_column_int64(q, 20);
         read_case_row(r, q, &r->cases[r->case_count++]);
     }
     sqlite3_reset(q);
@@ -131,24 +150,40 @@ static bool load_results(struct store *s, struct stored_run *r, const int64_t *i
         if (!r->cases[at].result_count++) r->cases[at].results = &results[i];
     }
     sqlite3_reset(q);
-    for (int i = 0; i < r->case_count; i++)
-        r->cases[i].verdict = verdict_of_results(r->cases[i].results, r->cases[i].result_count);
+    for (int i = 0; i < r->case_count; i++) {
+        struct stored_case *c = &r->cases[i];
+        c->verdict = verdict_of_results(c->results, c->result_count);
+        c->waived = c->verdict == VERDICT_FAIL;
+        for (int k = 0; k < c->result_count; k++) c->waived &= c->results[k].verdict != VERDICT_FAIL || c->results[k].waived;
+    }
     return ok;
 }
 
-static bool load_counts(struct store *s, int64_t run, int *cases, int *results, struct error *error) {
+static bool load_waivers(struct store *s, struct stored_run *r, int capacity, struct error *error) {
+    sqlite3_stmt *q = store_bind(s, SQL_WAIVERS, error, "i", r->id);
+    bool row, ok;
+    r->waivers = take(r, sizeof *r->waivers * (size_t)(capacity + 1));
+    if (!q) return false;
+    while ((ok = store_step(s, q, &row, error)) && row && r->waiver_count < capacity)
+        read_waiver_row(r, q, &r->waivers[r->waiver_count++]);
+    sqlite3_reset(q);
+    return ok;
+}
+
+static bool load_counts(struct store *s, int64_t run, int *cases, int *results, int *waivers, struct error *error) {
     sqlite3_stmt *q = store_bind(s, SQL_COUNTS, error, "i", run);
     bool row;
     if (!q || !store_step(s, q, &row, error)) return false;
     *cases = sqlite3_column_int(q, 0);
     *results = sqlite3_column_int(q, 1);
+    *waivers = sqlite3_column_int(q, 2);
     sqlite3_reset(q);
     return true;
 }
 
 static bool load_contents(struct store *s, struct stored_run *r, struct error *error) {
-    int cases, results;
-    if (!load_plans(s, r, error) || !load_counts(s, r->id, &cases, &results, error)) return false;
+    int cases, results, waivers;
+    if (!load_plans(s, r, error) || !load_counts(s, r->id, &cases, &results, &waivers, error) || !load_waivers(s, r, waivers, error)) return false;
     r->cases = take(r, sizeof *r->cases * (size_t)(cases + 1));
     int64_t *ids = take(r, sizeof *ids * (size_t)(cases + 1));
     return load_cases(s, r, ids, cases, error) && load_results(s, r, ids, results, error);
@@ -210,7 +245,7 @@ void stored_run_free(struct stored_run *r) {
 // The names of the columns of SQL_RUNS, in order; text columns first, then numbers.
 bool store_list_runs(struct store *s, json_t **out, struct error *error) {
     static const char *const names[] = {"id", "command", "profile", "pattern", "started", "ended", "exit_status",
-                                        "pass", "fail", "skip", "broken", "cases"};
+                                        "pass", "fail", "skip", "broken", "cases", "waived"};
     sqlite3_stmt *q = store_bind(s, SQL_RUNS, error, "");
     bool row, ok;
     if (!q) return false;

@@ -18,18 +18,36 @@ bool store_begin_run(struct store *s, const struct run_info *info, int64_t *run,
     return ok;
 }
 
-bool store_set_plan(struct store *s, int64_t run, const char *implementation, int planned, json_t *versions, struct error *error) {
+bool store_set_plan(struct store *s, int64_t run, const char *implementation, int planned, json_t *versions, const char *note, struct error *error) {
     char *text = dump(versions);
-    bool ok = store_run(s, SQL_SET_PLAN, error, "itit", run, implementation, (int64_t)planned, text ? text : "{}");
+    bool ok = store_run(s, SQL_SET_PLAN, error, "ititt", run, implementation, (int64_t)planned, text ? text : "{}", note);
     free(text);
     return ok;
+}
+
+bool store_add_seconds(struct store *s, int64_t run, const char *implementation, double seconds, struct error *error) {
+    return store_run(s, SQL_ADD_SECONDS, error, "itr", run, implementation, seconds);
+}
+
+bool store_add_waiver(struct store *s, int64_t run, const struct waiver_record *w, int64_t *id, struct error *error) {
+    bool row = false;
+    if (!store_run(s, SQL_ADD_WAIVER, error, "itttttttt", run, w->implementation, w->checks, w->cases, w->versions, w->reason, w->page,
+                   w->expires, w->origin))
+        return false;
+    sqlite3_stmt *q = store_bind(s, SQL_FIND_WAIVER, error, "itttttttt", run, w->implementation, w->checks, w->cases, w->versions, w->reason,
+                                 w->page, w->expires, w->origin);
+    if (!q || !store_step(s, q, &row, error)) return false;
+    if (!row) return error_set(error, "%s: waiver %s was not recorded", s->path, w->origin);
+    *id = sqlite3_column_int64(q, 0);
+    sqlite3_reset(q);
+    return true;
 }
 
 static bool insert_results(struct store *s, const struct case_record *r, int64_t id, struct error *error) {
     for (int i = 0; i < r->result_count; i++) {
         const struct finding *f = &r->results[i].finding;
-        if (!store_run(s, SQL_RECORD_RESULT, error, "iittrrtttt", id, (int64_t)i, r->results[i].check, verdict_name(f->verdict),
-                       f->figure, f->bound, f->unit, f->message, f->classes, f->ranks))
+        if (!store_run(s, SQL_RECORD_RESULT, error, "iittrrtttti", id, (int64_t)i, r->results[i].check, verdict_name(f->verdict),
+                       f->figure, f->bound, f->unit, f->message, f->classes, f->ranks, r->waivers ? r->waivers[i] : (int64_t)0))
             return false;
     }
     return true;
@@ -37,9 +55,9 @@ static bool insert_results(struct store *s, const struct case_record *r, int64_t
 
 static bool insert_case(struct store *s, int64_t run, const struct case_record *r, struct error *error) {
     char *figures = dump(r->figures);
-    bool ok = store_run(s, SQL_RECORD_CASE, error, "ittttttttiittrritttt", run, r->implementation, r->case_id, r->family, r->layer,
+    bool ok = store_run(s, SQL_RECORD_CASE, error, "ittttttttiittrrittttt", run, r->implementation, r->case_id, r->family, r->layer,
                         r->model, r->strategy, r->layout, r->compute, (int64_t)r->world_size, (int64_t)r->seed, r->case_json,
-                        r->origin, r->seconds, r->judge_seconds, (int64_t)r->start, r->log_tail, figures, r->digest, r->truth_digest);
+                        r->origin, r->seconds, r->judge_seconds, (int64_t)r->start, r->log_tail, figures, r->digest, r->truth_digest, r->note);
     free(figures);
     return ok && insert_results(s, r, sqlite3_last_insert_rowid(s->db), error);
 }

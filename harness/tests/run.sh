@@ -55,17 +55,6 @@ stage() { # name expected-status seconds command...
     if [ $word = FAILED ]; then tail -n 40 "$log" | sed 's/^/    | /'; else tail -n 1 "$log" | sed 's/^/    | /'; fi
 }
 
-# The smoke profile on an implementation with written-up deviations: the cases that FAIL must be exactly
-# those that results/published/implementations/NAME.fails lists, and nothing may be BROKEN.
-judged() { # implementation
-    known=$logs/$1.known found=$logs/$1.found json=$logs/$1.json expected=0
-    grep -v '^#' "results/published/implementations/$1.fails" 2>/dev/null | sort >"$known"
-    [ -s "$known" ] && expected=1
-    stage "$1, profile smoke" $expected 900 "$build/fsdpmark" check -i "$1" -p smoke --store "$build/test.db" --json "$json"
-    sed -n '/"verdict": *"\(FAIL\|BROKEN\)"/s/.*"case": *"\([^"]*\)".*/\1/p' "$json" | sort -u >"$found"
-    stage "$1, FAILs are those written up" 0 10 diff "$known" "$found"
-}
-
 skip() { # name reason
     count 0 0 1
     printf '  %-44s skipped: %s\n' "$1" "$2"
@@ -106,7 +95,7 @@ if [ "$mode" = all ]; then
     if $MAKE --no-print-directory implementations >"$logs/implementations.log" 2>&1 && [ -x "$python" ]; then
         stage "python package" 0 900 env PYTHONPATH=suite/implementations/python "$python" -m unittest discover -s suite/implementations/python/tests
         for i in pytorch-ddp pytorch-fsdp1 pytorch-fsdp2; do
-            judged $i
+            stage "$i, profile smoke" 0 900 "$build/fsdpmark" check -i $i -p smoke --store "$build/test.db"
         done
         stage "selftest, faults in PyTorch" 0 900 "$build/fsdpmark" selftest --in pytorch --store "$build/test.db"
     else

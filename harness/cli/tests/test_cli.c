@@ -80,6 +80,13 @@ static const struct { const char *words[8], *error; } bad[] = {
     {{"check", "-p", "tiny", "--junit", "/nonexistent/x"}, "fsdpmark check: /nonexistent/x: cannot be written: No such file or directory\n"},
     {{"check", "-p", "tiny", "--csv", "."}, "fsdpmark check: .: cannot be written: Is a directory\n"},
     {{"check", "-i", "null", "--random", "20001"}, "fsdpmark check: --random 20001: the cases cannot be written (20000 cases at most)\n"},
+    {{"check", "-i", "null", "-p", "tiny", "--waivers", "nothing.yaml"}, "fsdpmark check: nothing.yaml: No such file or directory, expected a readable file\n"},
+    {{"check", "-i", "null", "-p", "tiny", "--waivers", "cases.yaml"}, "cases.yaml:1: found no list under waivers alone, expected {waivers: [...]}\n"},
+    {{"check", "--waivers", "x.yaml", "--no-waivers"}, "fsdpmark check: --waivers: found with --no-waivers, expected one of them\n"},
+    {{"check", "--resume", "7", "--no-waivers"}, "fsdpmark check: --resume: found with --no-waivers, expected it without: the run goes on with its own arguments\n"},
+    {{"check", "-i", "null", "--all-implementations"}, "fsdpmark check: --all-implementations: found with --implementation, expected it alone\n"},
+    {{"check", "--all-implementations", "-p", "smok"}, "smok"},
+    {{"check", "--all-implementations", "-k", "no-such-case"}, "fsdpmark check: --all-implementations: found none that can run: found no case that matches 'no-such-case'"},
     {{"list", "chekcs"}, "fsdpmark list: found 'chekcs', nearest is checks\n"},
     {{"list", "checks", "faults"}, "fsdpmark list: found 'faults', expected: fsdpmark list [implementations|cases|checks|profiles|faults] [options]\n"},
     {{"show", "one"}, "fsdpmark show: found run 'one', expected a number (fsdpmark show lists them)\n"},
@@ -208,6 +215,72 @@ static void check_and_reports(void **state)
     assert_non_null(strstr(result.out, "run 1: 0 cases in "));
 }
 
+static void write_file(const char *name, const char *text)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+#define NULL_FAILS "implementation: \"n*l\", check: [loss-per-step, mean-witness, parameters-moved], page: page.md"
+static const struct { const char *waivers; int status; const char *says; } waived[] = {
+    {"[]", 1, "\n0 PASS, 2 FAIL, 0 SKIP, 0 BROKEN "},
+    {"[{" NULL_FAILS ", versions: any, cases: \"*\", reason: it trains nothing, expires: 9999-12-31}]", 0,
+     "waived: 3 checks: it trains nothing (page.md), until 9999-12-31\n"},
+    {"[{" NULL_FAILS ", versions: any, cases: \"*\", reason: it trains nothing, expires: 9999-12-31}]", 0, "\n0 PASS, 2 FAIL (waived), 0 SKIP, 0 BROKEN "},
+    {"[{" NULL_FAILS ", versions: any, cases: gate.*, reason: it trains nothing, expires: 9999-12-31}]", 1, "\n0 PASS, 2 FAIL (1 waived), 0 SKIP, 0 BROKEN "},
+    {"[{" NULL_FAILS ", versions: fsdpmark-null <0.1, cases: \"*\", reason: it trains nothing, expires: 9999-12-31}]", 1, "\n0 PASS, 2 FAIL, 0 SKIP, 0 BROKEN "},
+    {"[{" NULL_FAILS ", versions: \"fsdpmark-null >=0.1,<99\", cases: \"*\", reason: it trains nothing, expires: 9999-12-31}]", 0, " 2 FAIL (waived)"},
+    {"[{" NULL_FAILS ", versions: any, cases: \"*\", reason: it trains nothing, expires: 2020-02-29}]", 1, "w.yaml:1: expired on 2020-02-29: look again at page.md"},
+    {"[{implementation: null, check: rank-count, page: page.md, versions: any, cases: t.*, reason: no, expires: 2020-02-29}]", 1, "w.yaml:1: expired on 2020-02-29"},
+    {"[{" NULL_FAILS ", versions: any, cases: \"*\", reason: it trains nothing, expires: 9999-12-31},\n {implementation: \"null\", check: answer, "
+     "page: page.md, versions: any, cases: t.*, reason: it crashes, expires: 9999-12-31}]", 1,
+     "w.yaml:2: check answer of t.none.n2 is PASS, the waiver says that it FAILs: narrow or remove it\n"},
+};
+
+// Every rule on the null implementation, whose checks all FAIL; resuming keeps the waivers.
+static void waivers(void **state)
+{
+    (void)state;
+    write_file("page.md", "# Cause\n");
+    write_file("null.yaml", "name: t\ntitle: small\nlayer: witness\nmodel: {kind: witness, units: [{name: u, parameters: [{name: w, shape: [4]}]}]}\n"
+               "data: {recipe: values, values: [1, 2, 3, 4, 5, 6]}\nmatrix: {ranks: [2], strategy: [none]}\n");
+    const char *const words[] = {"check", "-i", "null", "--case", "null.yaml", "--no-gate", "--waivers", "w.yaml", "--store", "w.db", NULL};
+    for (size_t i = 0; i < sizeof waived / sizeof *waived; i++) {
+        char text[2000], run[16];
+        snprintf(text, sizeof text, "waivers: %s\n", waived[i].waivers);
+        write_file("w.yaml", text);
+        setenv("COLUMNS", "300", 1);
+        command_run(folder, words, LIMIT_S, &result);
+        if (result.status != waived[i].status || strstr(result.out, waived[i].says) == NULL)
+            fail_msg("%s: status %d, '%s', '%s'", waived[i].waivers, result.status, result.out, result.err);
+        snprintf(run, sizeof run, "%zu", i + 1);
+        const char *const again[] = {"check", "--resume", run, "--store", "w.db", NULL}, *const show[] = {"show", run, "--store", "w.db", NULL};
+        command_run(folder, again, LIMIT_S, &result);
+        if (result.status != waived[i].status || strstr(result.out, waived[i].says) == NULL)
+            fail_msg("resumed %s: status %d, '%s', '%s'", waived[i].waivers, result.status, result.out, result.err);
+        command_run(folder, show, LIMIT_S, &result);
+        assert_non_null(strstr(result.out, waived[i].says));
+    }
+    // Without them every FAIL counts; with the suite's, which say nothing of null, too.
+    const char *const none[] = {"check", "-i", "null", "--case", "null.yaml", "--no-gate", "--no-waivers", NULL}, *const suite[] = {"check", "-i", "null", "--case",
+                               "null.yaml", "--no-gate", NULL};
+    command_run(folder, none, LIMIT_S, &result);
+    assert_int_equal(result.status, 1);
+    command_run(folder, suite, LIMIT_S, &result);
+    assert_int_equal(result.status, 1);
+    // What is no check's FAIL is waived under the name that its result has.
+    write_file("w.yaml", "waivers: [{implementation: local, check: answer, page: page.md, versions: any, cases: \"*\", reason: it ends at once, expires: 9999-12-31}]\n");
+    const char *const crash[] = {"check", "-i", "./local.yaml", "--case", "null.yaml", "--no-gate", "--waivers", "w.yaml", NULL};
+    command_run(folder, crash, LIMIT_S, &result);
+    if (result.status != 0 || strstr(result.out, "waived: answer: it ends at once (page.md)") == NULL)
+        fail_msg("status %d, '%s' '%s'", result.status, result.out, result.err);
+    unsetenv("COLUMNS");
+}
+
 // What cannot be written is told, by the status too; a reader that closes the pipe early is no error.
 static void lost_output(void **state)
 {
@@ -225,7 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_input), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
-        cmocka_unit_test(check_and_reports), cmocka_unit_test(lost_output),
+        cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(lost_output),
     };
     alarm(500);
     return cmocka_run_group_tests(tests, set_up, tear_down);

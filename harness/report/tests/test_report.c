@@ -170,6 +170,155 @@ static void exit_statuses(void **state) {
     }
 }
 
+static char *slurp(const char *folder, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *in = fopen(path, "r");
+    if (!in) return NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    if (getdelim(&text, &bytes, 0, in) < 0) {
+        free(text);
+        text = NULL;
+    }
+    fclose(in);
+    return text;
+}
+
+// A run of one implementation: cases of one check each, the letter of the verdict, then the letter of its waiver: w holds, x has
+// expired, - none. Waivers: "w" until far in the future, "x" until far in the past.
+static void record_waived(struct store *s, const char *cases, bool orphan) {
+    struct error error = {0};
+    int64_t run = sample_begin(s, "x"), ids[2];
+    struct waiver_record w[2] = {
+        {"i", "check", "c*", "any", "the framework forgets it", "pages/i.md#cause", "9999-12-31", "w.yaml:2"},
+        {"i", "check", "d*", "any", "it was to be mended", "pages/i.md#old", "2020-01-31", "w.yaml:9"}};
+    int used[2] = {strchr(cases, 'w') != NULL, strchr(cases, 'x') != NULL || orphan};
+    for (int k = 0; k < 2; k++)
+        if (used[k] && !store_add_waiver(s, run, &w[k], &ids[k], &error)) fail_msg("%s", error.text);
+    sample_plan(s, run, "i", (int)strlen(cases) / 2);
+    for (int i = 0; cases[2 * i]; i++) {
+        char id[8], of = cases[2 * i + 1];
+        snprintf(id, sizeof id, "c%d", i);
+        enum verdict v = cases[2 * i] == 'F' ? VERDICT_FAIL : cases[2 * i] == 'B' ? VERDICT_BROKEN : cases[2 * i] == 'S' ? VERDICT_SKIP : VERDICT_PASS;
+        struct result r = sample_result("check", v, 1, 0, "ulp", "it differs");
+        int64_t waiver = of == 'w' ? ids[0] : of == 'x' ? ids[1] : 0;
+        struct case_record c = sample_case("i", id, "f", "full", 1, &r, 1);
+        c.waivers = &waiver;
+        sample_record(s, run, &c);
+    }
+}
+
+static void waivers_decide_the_status_and_are_marked_everywhere(void **state) {
+    (void)state;
+    static const struct { const char *cases; bool orphan; int status, waived; const char *says; } table[] = {
+        {"Fw", false, 0, 1, NULL}, {"FwP-", false, 0, 1, NULL}, {"FwF-", false, 1, 1, NULL}, {"FwS-", false, 0, 1, NULL},
+        {"FwB-", false, 3, 1, NULL}, {"F-", false, 1, 0, NULL},
+        {"Fx", false, 1, 0, "w.yaml:9: expired on 2020-01-31: look again at pages/i.md#old, then renew or remove the waiver"},
+        {"P-", true, 1, 0, "w.yaml:9: expired on 2020-01-31: look again at pages/i.md#old, then renew or remove the waiver"},
+        {"PwP-", false, 1, 0, "w.yaml:2: check check of c0 is PASS, the waiver says that it FAILs: narrow or remove it"},
+        {"PwPwFw", false, 1, 1, "w.yaml:2: check check of c0 is PASS (and 1 more of its results), the waiver says that it FAILs: narrow or remove it"},
+        {"Px", false, 1, 0, "w.yaml:9: expired on 2020-01-31: look again"},
+        {"S-", true, 3, 0, "w.yaml:9: expired on 2020-01-31: look again"}, // nothing was judged
+    };
+    report_function *const formats[] = {report_json, report_junit, report_tap, report_csv, report_markdown};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct fixture f = open_fixture();
+        record_waived(f.store, table[i].cases, table[i].orphan);
+        load(&f);
+        if (report_exit_status(&f.run) != table[i].status) fail_msg("%s: status %d", table[i].cases, report_exit_status(&f.run));
+        char *plain = table_of(&f.run, (struct report_options){.columns = 300}), summary[32];
+        snprintf(summary, sizeof summary, "(%d waived)", table[i].waived);
+        bool all = table[i].waived && strstr(plain, "FAIL (waived), 0 BROKEN");
+        if (!table[i].waived) assert_null(strstr(plain, "waived"));
+        else if (!all && !strstr(plain, summary)) assert_non_null(strstr(plain, "FAIL (waived)"));
+        if (table[i].waived) assert_non_null(strstr(plain, "waived: check: the framework forgets it (pages/i.md#cause), until 9999-12-31"));
+        if (table[i].says) assert_non_null(strstr(plain, table[i].says));
+        free(plain);
+        for (int k = 0; k < 5; k++) {
+            char *text = text_of(formats[k], &f.run);
+            if (table[i].waived) {
+                assert_non_null(strstr(text, "waived"));
+                assert_non_null(strstr(text, "the framework forgets it"));
+                assert_non_null(strstr(text, k == 4 ? "pages/i.md\\#cause" : k == 2 ? "pages/i.md\\#cause" : "pages/i.md#cause"));
+            }
+            if (table[i].says) assert_non_null(strstr(text, k == 4 ? "w.yaml:" : table[i].says));
+            free(text);
+        }
+        close_fixture(&f);
+    }
+}
+
+// A waived FAIL is no failure to what reads JUnit or TAP, and a FAIL with its words to people.
+static void waived_failures_do_not_fail_other_tools(void **state) {
+    (void)state;
+    struct fixture f = open_fixture();
+    record_waived(f.store, "FwP-", false);
+    load(&f);
+    char *text = text_of(report_junit, &f.run);
+    assert_non_null(strstr(text, "tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"1\""));
+    assert_non_null(strstr(text, "<property name=\"verdict\" value=\"FAIL\"/>"));
+    assert_non_null(strstr(text, "<skipped message=\"the framework forgets it\" type=\"FAIL, waived\">it differs\nfigure: 1 &gt; 0 ulp\n"));
+    free(text);
+    text = text_of(report_tap, &f.run);
+    assert_non_null(strstr(text, "not ok 1 - i c0 check # TODO waived: the framework forgets it (pages/i.md\\#cause)\n"));
+    free(text);
+    text = text_of(report_json, &f.run);
+    json_t *whole = json_loads(text, 0, NULL), *first = json_array_get(json_object_get(whole, "results"), 0);
+    assert_true(json_is_true(json_object_get(first, "waived")));
+    assert_string_equal(json_string_value(json_object_get(first, "verdict")), "FAIL");
+    assert_string_equal(json_string_value(json_object_get(first, "waiver_reason")), "the framework forgets it");
+    assert_string_equal(json_string_value(json_object_get(first, "waiver_page")), "pages/i.md#cause");
+    assert_true(json_is_false(json_object_get(json_array_get(json_object_get(whole, "results"), 1), "waived")));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(json_object_get(whole, "run"), "verdicts"), "waived")), 1);
+    json_decref(whole);
+    free(text);
+    struct error error = {0};
+    char folder[300];
+    snprintf(folder, sizeof folder, "%.*s/report", (int)(strrchr(f.path, '/') - f.path), f.path);
+    if (!report_write(&f.run, folder, &error)) fail_msg("%s", error.text);
+    char *page = slurp(folder, "index.html");
+    assert_non_null(strstr(page, "<td class=\"waived\">1 FAIL (waived), 1 PASS</td>"));
+    assert_non_null(strstr(page, "Known failures, waived"));
+    assert_non_null(strstr(page, "<p>Waived until 9999-12-31: the framework forgets it <code>pages/i.md#cause</code></p>"));
+    assert_non_null(strstr(page, "Nothing but known failures."));
+    free(page);
+    close_fixture(&f);
+}
+
+// What verdicts must be read with stands beside them in every format.
+static void notes_are_shown(void **state) {
+    (void)state;
+    struct fixture f = open_fixture();
+    int64_t run = sample_begin(f.store, "x");
+    struct result r = sample_result("check", VERDICT_PASS, 0, 0, "", "");
+    sample_plan(f.store, run, "i", 3);
+    for (int i = 0; i < 3; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "c%d", i);
+        struct case_record c = sample_case("i", id, "f", "full", 1, &r, 1);
+        c.note = i < 2 ? "on CPU through a stand-in" : NULL;
+        sample_record(f.store, run, &c);
+    }
+    load(&f);
+    char *text = table_of(&f.run, (struct report_options){.columns = 100});
+    assert_non_null(strstr(text, "  note    2 of 3 cases: on CPU through a stand-in\n"));
+    free(text);
+    static const struct { report_function *report; const char *says; int times; } table[] = {
+        {report_json, "\"note\": \"on CPU through a stand-in\"", 2}, {report_csv, "\"on CPU through a stand-in\"", 2},
+        {report_junit, "<property name=\"note\" value=\"on CPU through a stand-in\"/>", 2},
+        {report_tap, "\n# i, 2 of 3 cases: on CPU through a stand-in\n", 1},
+        {report_markdown, "## Notes on the verdicts\n\n- i, 2 of 3 cases: on CPU through a stand-in\n", 1}};
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        int times = 0;
+        text = text_of(table[k].report, &f.run);
+        for (const char *p = text; (p = strstr(p, table[k].says)); p++) times++;
+        if (times != table[k].times) fail_msg("%s: %d times", table[k].says, times);
+        free(text);
+    }
+    close_fixture(&f);
+}
+
 static void an_interrupted_run_says_what_is_missing(void **state) {
     (void)state;
     struct fixture f = open_fixture();
@@ -226,21 +375,6 @@ static void a_run_of_skips_is_said_to_have_judged_nothing(void **state) {
     assert_non_null(strstr(text, "nothing was judged"));
     free(text);
     close_fixture(&f);
-}
-
-static char *slurp(const char *folder, const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *in = fopen(path, "r");
-    if (!in) return NULL;
-    char *text = NULL;
-    size_t bytes = 0;
-    if (getdelim(&text, &bytes, 0, in) < 0) {
-        free(text);
-        text = NULL;
-    }
-    fclose(in);
-    return text;
 }
 
 static bool has_gnuplot(void) { return !system("gnuplot --version >/dev/null 2>&1"); }
@@ -367,7 +501,7 @@ static void progress_is_quiet_in_a_log(void **state) {
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     struct progress *p = progress_open(out, "reference", 500, false);
-    for (int i = 0; i < 500; i++) progress_step(p, "case", i % 10 ? VERDICT_PASS : VERDICT_FAIL, "why\x1b[2J\nnot");
+    for (int i = 0; i < 500; i++) progress_step(p, "case", i % 10 ? VERDICT_PASS : VERDICT_FAIL, i == 0, "why\x1b[2J\nnot");
     progress_close(p);
     fclose(out);
     int lines = 0, told = 0;
@@ -376,10 +510,11 @@ static void progress_is_quiet_in_a_log(void **state) {
         assert_true((unsigned char)*q >= 0x20 || *q == '\n');
     }
     for (const char *q = text; (q = strstr(q, "FAIL case: why\\x1b[2J not\n")); q++) told++;
-    assert_int_equal(told, 20);
+    assert_int_equal(told, 19);
+    assert_non_null(strstr(text, "FAIL (waived) case: why\\x1b[2J not\n"));
     assert_non_null(strstr(text, "more FAIL or BROKEN are in the table only\n"));
     assert_true(lines <= 20 + 1 + 11);
-    assert_non_null(strstr(text, "reference: 500 of 500, 50 FAIL, "));
+    assert_non_null(strstr(text, "reference: 500 of 500, 50 FAIL (1 waived), "));
     free(text);
 }
 
@@ -389,8 +524,8 @@ static void progress_draws_a_bar_on_a_terminal(void **state) {
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     struct progress *p = progress_open(out, "reference", 4, true);
-    progress_step(p, "one", VERDICT_PASS, "");
-    progress_step(p, "two", VERDICT_BROKEN, "why");
+    progress_step(p, "one", VERDICT_PASS, false, "");
+    progress_step(p, "two", VERDICT_BROKEN, false, "why");
     progress_close(p);
     fclose(out);
     assert_non_null(strstr(text, "\r\x1b[Kreference [######                  ] 1/4  one"));
@@ -438,6 +573,9 @@ int main(void) {
         cmocka_unit_test(the_table_of_a_fixed_run),
         cmocka_unit_test(color_is_for_terminals_that_want_it),
         cmocka_unit_test(exit_statuses),
+        cmocka_unit_test(waivers_decide_the_status_and_are_marked_everywhere),
+        cmocka_unit_test(waived_failures_do_not_fail_other_tools),
+        cmocka_unit_test(notes_are_shown),
         cmocka_unit_test(an_interrupted_run_says_what_is_missing),
         cmocka_unit_test(members_of_a_family_share_a_row),
         cmocka_unit_test(a_run_of_skips_is_said_to_have_judged_nothing),

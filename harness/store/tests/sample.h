@@ -78,7 +78,7 @@ static inline void sample_record(struct store *s, int64_t run, const struct case
 static inline void sample_plan(struct store *s, int64_t run, const char *implementation, int planned) {
     struct error error = {0};
     json_t *versions = json_pack("{s:s}", implementation, "1.0");
-    if (!store_set_plan(s, run, implementation, planned, versions, &error)) fail_msg("%s", error.text);
+    if (!store_set_plan(s, run, implementation, planned, versions, NULL, &error)) fail_msg("%s", error.text);
     json_decref(versions);
 }
 

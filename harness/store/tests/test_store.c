@@ -239,9 +239,11 @@ static void other_files_are_refused_by_name(void **state) {
     fclose(fopen(path, "w"));
     refuses(path, true, ": an empty file, expected a results store (`fsdpmark check` writes one)");
     store_close(sample_open(path));
+    execute(path, "PRAGMA user_version = 1");
+    refuses(path, false, ": results store of schema version 1, this program reads versions 2 to 3; use the fsdpmark that wrote it, or another file");
     execute(path, "PRAGMA user_version = 7");
     for (int read_only = 0; read_only < 2; read_only++)
-        refuses(path, read_only, ": results store of schema version 7, this program reads and writes version 2; "
+        refuses(path, read_only, ": results store of schema version 7, this program reads versions 2 to 3; "
                                  "use the fsdpmark that wrote it, or another file");
     execute(path, "PRAGMA application_id = 77");
     refuses(path, false, ": not a results store: a SQLite database of another program (application id 77, expected 1179862096)");
@@ -251,6 +253,149 @@ static void other_files_are_refused_by_name(void **state) {
     refuses(path, false, ": not a results store: the file is no SQLite database");
     refuses(path, true, ": not a results store: the file is no SQLite database");
     refuses("/nonexistent/r.db", false, ": cannot open the results store: unable to open database file");
+    sample_remove(path);
+}
+
+static char *read_file(const char *path) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    assert_true(getdelim(&text, &bytes, 0, in) > 0);
+    fclose(in);
+    return text;
+}
+
+// A store as version 2 wrote it, with one run of one case.
+static void make_old(const char *path) {
+    char *schema = read_file("harness/store/tests/schema-2.sql");
+    unlink(path);
+    execute(path, schema);
+    execute(path, "INSERT INTO run (command, seed, started, environment) VALUES ('old', 1, '2026-01-01T00:00:00Z', '{}');"
+                  "INSERT INTO plan VALUES (1, 'i', 1, '{}');"
+                  "INSERT INTO judged_case (run, implementation, case_id, world_size, seed, start) VALUES (1, 'i', 'c', 2, 1, 1);"
+                  "INSERT INTO result (judged_case, position, check_name, verdict) VALUES (1, 0, 'check', 'FAIL')");
+    free(schema);
+}
+
+static char *schema_of(const char *path) {
+    char *text = NULL;
+    size_t bytes;
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT m.type, m.name, t.name, t.type, t.\"notnull\" FROM sqlite_master m "
+                                            "LEFT JOIN pragma_table_info(m.name) t ORDER BY 1, 2, 3", -1, &q, NULL), SQLITE_OK);
+    while (sqlite3_step(q) == SQLITE_ROW) {
+        for (int i = 0; i < 5; i++) fprintf(out, "%s ", (const char *)sqlite3_column_text(q, i));
+        fputc('\n', out);
+    }
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    fclose(out);
+    return text;
+}
+
+// Opened to be read or to be written, an old store has the tables of a new one, and what was in it.
+static void old_stores_are_brought_up_to_date(void **state) {
+    (void)state;
+    char fresh[256];
+    snprintf(fresh, sizeof fresh, "%s", sample_path("fresh.db"));
+    store_close(sample_open(fresh));
+    char *expected = schema_of(fresh);
+    for (int read_only = 0; read_only < 2; read_only++) {
+        char path[256];
+        struct store *s;
+        struct error error = {0};
+        struct stored_run r;
+        snprintf(path, sizeof path, "%s", sample_path("old.db"));
+        make_old(path);
+        for (int again = 0; again < 2; again++) {
+            if (!store_open(path, read_only, &s, &error)) fail_msg("%s", error.text);
+            if (!store_load_run(s, 1, &r, &error)) fail_msg("%s", error.text);
+            assert_int_equal(r.case_count, 1);
+            assert_int_equal(r.cases[0].verdict, VERDICT_FAIL);
+            assert_false(r.cases[0].waived);
+            assert_string_equal(r.cases[0].note, "");
+            stored_run_free(&r);
+            store_close(s);
+        }
+        char *found = schema_of(path);
+        assert_string_equal(found, expected);
+        free(found);
+        sample_remove(path);
+    }
+    free(expected);
+    sample_remove(fresh);
+}
+
+static void an_old_store_that_cannot_be_written_is_refused(void **state) {
+    (void)state;
+    const char *path = sample_path("old.db");
+    char folder[256];
+    make_old(path);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    assert_int_equal(chmod(path, 0444) | chmod(folder, 0555), 0);
+    pid_t reader = fork();
+    if (!reader) {
+        struct store *s;
+        struct error error = {0};
+        if (!getuid() && setuid(65534)) _exit(3);
+        bool ok = store_open(path, true, &s, &error);
+        bool said = strstr(error.text, "old.db: results store of schema version 2, which must be brought to version 3, and cannot be written here");
+        if (!said) fprintf(stderr, "%s\n", error.text);
+        _exit(!ok && said ? 0 : 4);
+    }
+    int status;
+    waitpid(reader, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    sample_remove(path);
+}
+
+static void waivers_are_recorded_once_and_come_back(void **state) {
+    (void)state;
+    const char *path = sample_path("r.db");
+    struct store *s = sample_open(path);
+    struct error error = {0};
+    int64_t run = sample_begin(s, "x"), other = sample_begin(s, "y"), ids[4], waivers[3];
+    struct waiver_record w = {"i", "a, b", "c*", "torch >=2", "why", "page.md#x", "9999-12-31", "w.yaml:3"}, old = w;
+    old.expires = "2020-02-29";
+    if (!store_add_waiver(s, run, &w, &ids[0], &error) || !store_add_waiver(s, run, &w, &ids[1], &error) ||
+        !store_add_waiver(s, run, &old, &ids[2], &error) || !store_add_waiver(s, other, &w, &ids[3], &error))
+        fail_msg("%s", error.text);
+    assert_true(ids[0] == ids[1] && ids[0] != ids[2] && ids[0] != ids[3]);
+    struct result results[] = {sample_result("a", VERDICT_FAIL, 1, 0, "", ""), sample_result("b", VERDICT_FAIL, 1, 0, "", ""), sample_result("b", VERDICT_PASS, 0, 0, "", "")};
+    const int64_t by_case[][3] = {{ids[0], ids[0], 0}, {ids[0], ids[2], 0}, {ids[0], 0, ids[0]}};
+    for (int i = 0; i < 3; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "c%d", i);
+        memcpy(waivers, by_case[i], sizeof waivers);
+        struct case_record c = sample_case("i", id, "f", "full", 1, results, 3);
+        c.waivers = waivers;
+        c.note = i ? NULL : "noted";
+        sample_record(s, run, &c);
+    }
+    struct stored_run r;
+    if (!store_load_run(s, run, &r, &error)) fail_msg("%s", error.text);
+    assert_int_equal(r.waiver_count, 2);
+    assert_true(r.cases[0].waived && !r.cases[1].waived && !r.cases[2].waived);
+    assert_true(r.cases[1].results[0].waived && !r.cases[1].results[1].waived && r.cases[1].results[1].waiver->expired);
+    assert_true(!r.cases[2].results[2].waived && r.cases[2].results[2].waiver == &r.waivers[0] && !r.cases[2].results[1].waiver);
+    assert_string_equal(r.cases[0].note, "noted");
+    const struct stored_waiver *back = &r.waivers[0];
+    const char *const pairs[][2] = {{back->implementation, w.implementation}, {back->checks, w.checks}, {back->cases, w.cases}, {back->versions, w.versions},
+                                    {back->reason, w.reason}, {back->page, w.page}, {back->expires, w.expires}, {back->origin, w.origin}};
+    for (int i = 0; i < 8; i++) assert_string_equal(pairs[i][0], pairs[i][1]);
+    stored_run_free(&r);
+    json_t *runs;
+    assert_true(store_list_runs(s, &runs, &error)); // the view says the same
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(runs, 0), "waived")), 1);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(runs, 0), "fail")), 3);
+    json_decref(runs);
+    store_close(s);
     sample_remove(path);
 }
 
@@ -373,6 +518,9 @@ int main(void) {
         cmocka_unit_test(a_killed_writers_store_opens_and_resumes),
         cmocka_unit_test(a_case_is_recorded_once_and_whole),
         cmocka_unit_test(other_files_are_refused_by_name),
+        cmocka_unit_test(old_stores_are_brought_up_to_date),
+        cmocka_unit_test(an_old_store_that_cannot_be_written_is_refused),
+        cmocka_unit_test(waivers_are_recorded_once_and_come_back),
         cmocka_unit_test(a_missing_run_is_named_with_those_there),
         cmocka_unit_test(writers_take_turns),
         cmocka_unit_test(a_store_in_a_read_only_folder_is_read),
