@@ -237,6 +237,26 @@ static void put_notes(const struct table *t, const struct view *v, const char *i
     free(notes);
 }
 
+// "seconds: reference 31.2, pytorch-ddp 80.5" where there is more than one implementation.
+static void put_seconds(const struct table *t, const struct stored_run *r) {
+    char *line = NULL;
+    size_t bytes;
+    int count = 0;
+    const char *name;
+    json_t *plan;
+    FILE *joined = open_memstream(&line, &bytes);
+    json_object_foreach(r->implementations, name, plan) {
+        json_t *seconds = json_object_get(plan, "seconds");
+        if (!json_is_number(seconds)) continue;
+        fputs(count++ ? ", " : "seconds: ", joined);
+        put_escaped(joined, name);
+        fprintf(joined, " %.1f", json_number_value(seconds));
+    }
+    fclose(joined);
+    if (count > 1) text_wrap(t->out, line, t->options.columns, 2);
+    free(line);
+}
+
 static void put_summary(const struct table *t, const struct view *v) {
     static const enum verdict order[] = {VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP, VERDICT_BROKEN};
     fputc('\n', t->out);
@@ -247,6 +267,7 @@ static void put_summary(const struct table *t, const struct view *v) {
         put_colored(t, v->tally.of[order[i]] ? colors[order[i]] : "0", part);
     }
     fprintf(t->out, " (cases; %d results; run %lld)\n", v->row_count, (long long)v->run->id);
+    put_seconds(t, v->run);
     if (!view_judged(v)) fputs("no case is PASS or FAIL: nothing was judged\n", t->out);
 }
 

@@ -73,6 +73,8 @@ char *blame_log_tail(const struct service *s);
 void verdict_judge(struct service *s, int position, const struct finding *extra);
 // Hands over a verdict that needed no evidence.
 void verdict_give(struct engine *e, int index, const char *check, const struct finding *finding, int start, const char *log_tail);
+// The same of check `answer` for a case of this start, with the last output of its ranks and what rank 0 had remarked.
+void verdict_give_answer(struct service *s, int position, const struct finding *finding);
 
 // job_folder.c
 char *job_case_folder(const struct service *s, int position);

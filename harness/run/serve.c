@@ -47,13 +47,6 @@ static bool start(struct service *s, struct error *error)
     return ok;
 }
 
-static void give_to(struct service *s, int position, const struct finding *finding)
-{
-    char *tail = blame_log_tail(s);
-    verdict_give(s->engine, s->index[position], "answer", finding, s->engine->counts->starts, tail);
-    free(tail);
-}
-
 static void judge_position(struct service *s)
 {
     struct finding end = {0};
@@ -105,7 +98,7 @@ static void silence(struct service *s, enum ending ending, int *failures)
     // Where other starts have worked, the case is to blame; where none ever did, the rest would fare no better.
     int last = e->ever_answered ? 1 : s->count;
     for (int i = 0; i < last && !e->stopped; i++)
-        give_to(s, i, &finding);
+        verdict_give_answer(s, i, &finding);
     *failures = 0;
 }
 
@@ -131,7 +124,7 @@ static void one_start(struct service *s, int *failures)
     } else if (ending == ENDING_FAILED || ending == ENDING_HANG) {
         struct finding finding = {0};
         int position = blame_case(s, ending, &finding);
-        give_to(s, position, &finding);
+        verdict_give_answer(s, position, &finding);
         *failures = 0;
     }
     watch_close(&s->watch);

@@ -37,11 +37,11 @@ static void hand_over(struct engine *e, struct run_verdict *v)
         e->stopped = true;
 }
 
-void verdict_give(struct engine *e, int index, const char *check, const struct finding *finding, int start, const char *log_tail)
+static void give(struct engine *e, int index, const char *check, const struct finding *finding, int start, const char *log_tail, const char *note)
 {
     struct result result = {check, *finding};
     struct run_verdict v = {.planned = &e->plan->cases[index], .index = index, .result_count = 1, .results = &result,
-                            .seconds = NAN, .start = start, .log_tail = log_tail};
+                            .seconds = NAN, .start = start, .log_tail = log_tail, .note = note};
     space_excuse(e->settings->scratch, &result, 1);
     // A difference or a failure without any sharding is not a sharding fault, whatever the check's classes are.
     if (e->settings->gated && v.planned->is_gate && result.finding.verdict == VERDICT_FAIL) {
@@ -50,6 +50,34 @@ void verdict_give(struct engine *e, int index, const char *check, const struct f
                  " [unsharded, N = 1: the adapter or its framework, not a sharding fault]");
     }
     hand_over(e, &v);
+}
+
+void verdict_give(struct engine *e, int index, const char *check, const struct finding *finding, int start, const char *log_tail)
+{
+    give(e, index, check, finding, start, log_tail, NULL);
+}
+
+// What a rank remarks in its hello; owned by the caller.
+static char *hello_note(const struct answer *a)
+{
+    bool there = a->count > 0 && a->events[0].kind == EVENT_HELLO;
+    return there ? memory_text(json_string_value(json_object_get(a->events[0].fields, "note"))) : NULL;
+}
+
+void verdict_give_answer(struct service *s, int position, const struct finding *finding)
+{
+    int index = s->index[position];
+    const struct fsdp_case *c = &s->engine->plan->cases[index].c;
+    char *tail = blame_log_tail(s), *folder = job_case_folder(s, position), *path = memory_format("%s/out/rank0.jsonl", folder);
+    struct answer answer = {0};
+    struct error error = {0};
+    char *note = answer_read(path, c->id, 0, s->world_size, &answer, &error) ? hello_note(&answer) : NULL;
+    give(s->engine, index, "answer", finding, s->engine->counts->starts, tail, note);
+    answer_free(&answer);
+    free(note);
+    free(path);
+    free(folder);
+    free(tail);
 }
 
 // The job folder is gone when a message is read: files are named from the case's folder on.
@@ -123,13 +151,6 @@ static int read_answers(const struct service *s, const char *folder, const struc
         return r;
     }
     return s->world_size;
-}
-
-// What rank 0 remarks in its hello; owned by the caller.
-static char *hello_note(const struct answer *a)
-{
-    bool there = a->count > 0 && a->events[0].kind == EVENT_HELLO;
-    return there ? memory_text(json_string_value(json_object_get(a->events[0].fields, "note"))) : NULL;
 }
 
 static int collect_results(struct service *s, int position, struct answer *answers, struct result *results, json_t *figures, char **note)

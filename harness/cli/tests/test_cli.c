@@ -281,6 +281,52 @@ static void waivers(void **state)
     unsetenv("COLUMNS");
 }
 
+// Those that run, their variants, a SKIP for what does not run here, nothing of what is no subject; and the same when resumed.
+static void all_implementations(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *manifest; } suite[] = {
+        {"away", "title: t\ncommand: [a]\ninstalled: [sh, -c, \"echo no such chip; exit 1\"]\nremedy: buy one\nnote: on paper\n"},
+        {"here", "title: t\ncommand: [\"${build}/fsdpmark-null\"]\nnote: for a test\nvariants: {fast: {note: faster}}\n"},
+        {"mpi", "title: t\ncommand: [a]\nlaunchers: [mpirun]\n"},
+        {"tool", "title: t\ncommand: [a]\nsubject: false\n"}};
+    char path[4200];
+    for (size_t i = 0; i < sizeof suite / sizeof *suite; i++) {
+        snprintf(path, sizeof path, "mkdir -p '%s/s/implementations/%s'", folder, suite[i].name);
+        assert_int_equal(system(path), 0);
+        snprintf(path, sizeof path, "s/implementations/%s/implementation.yaml", suite[i].name);
+        write_file(path, suite[i].manifest);
+    }
+    write_file("null.yaml", "name: t\ntitle: small\nlayer: witness\nmodel: {kind: witness, units: [{name: u, parameters: [{name: w, shape: [4]}]}]}\n"
+               "data: {recipe: values, values: [1, 2, 3, 4, 5, 6]}\nmatrix: {ranks: [2], strategy: [none]}\n");
+    const char *const first[] = {"check", "--all-implementations", "--suite", "s", "--case", "null.yaml", "--launcher", "local", "--store", "a.db", "--json", "a.json",
+                                 "--junit", "a.xml", NULL}, *const again[] = {"check", "--resume", "1", "--store", "a.db", "--json", "a.json", "--junit", "a.xml", NULL};
+    for (int resumed = 0; resumed < 2; resumed++) {
+        command_run(folder, resumed ? again : first, LIMIT_S, &result);
+        if (result.status != 1)
+            fail_msg("status %d, '%s'", result.status, result.err);
+        assert_non_null(strstr(result.out, "\nseconds: away ") == NULL ? strstr(result.out, "\nseconds: here ") : NULL);
+        assert_non_null(strstr(result.out, "implementation away cannot run here: no such chip; remedy: buy one"));
+        assert_null(strstr(result.out, "tool"));
+        snprintf(path, sizeof path, "%s/a.json", folder);
+        json_t *root = json_load_file(path, 0, NULL), *row;
+        size_t i, seen[4] = {0};
+        json_array_foreach(json_object_get(root, "results"), i, row) {
+            const char *name = json_string_value(json_object_get(row, "implementation")), *verdict = json_string_value(json_object_get(row, "verdict"));
+            const char *message = json_string_value(json_object_get(row, "message")), *note = json_string_value(json_object_get(row, "note"));
+            bool absent = strcmp(json_string_value(json_object_get(row, "case")), "(not installed)") == 0;
+            seen[0] += strcmp(name, "away") == 0 && absent && strcmp(verdict, "SKIP") == 0 && strcmp(note, "on paper") == 0;
+            seen[1] += strcmp(name, "here") == 0 && !absent && strcmp(note, "for a test") == 0;
+            seen[2] += strcmp(name, "here:fast") == 0 && !absent && strcmp(note, "faster") == 0;
+            seen[3] += strcmp(name, "mpi") == 0 && absent && strcmp(message, "--launcher: found 'local', which the manifest of mpi does not name") == 0;
+        }
+        assert_true(seen[0] == 1 && seen[1] > 1 && seen[2] == seen[1] && seen[3] == 1 && seen[0] + seen[1] + seen[2] + seen[3] == json_array_size(json_object_get(root, "results")));
+        json_decref(root);
+    }
+    snprintf(path, sizeof path, "grep -q 'skipped message=\"implementation away cannot run here' '%s/a.xml'", folder);
+    assert_int_equal(system(path), 0);
+}
+
 // What cannot be written is told, by the status too; a reader that closes the pipe early is no error.
 static void lost_output(void **state)
 {
@@ -298,7 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_input), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
-        cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(lost_output),
+        cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(all_implementations), cmocka_unit_test(lost_output),
     };
     alarm(500);
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -48,8 +48,8 @@ static void oracle_raw(struct oracle *o, const char *text)
 static void oracle_hello(struct oracle *o)
 {
     static const char *const kinds[] = {"parameter", "gradient", "optimizer"};
-    oracle_say(o, "hello", json_pack("{ss si si ss ss s{ss}}", "case", oracle_is(o, "other-case") ? "another" : o->c.id, "rank", o->job->rank,
-                                     "world_size", o->job->world_size, "implementation", "oracle", "version", "1", "configured",
+    oracle_say(o, "hello", json_pack("{ss si si ss ss ss s{ss}}", "case", oracle_is(o, "other-case") ? "another" : o->c.id, "rank", o->job->rank,
+                                     "world_size", o->job->world_size, "implementation", "oracle", "version", "1", "note", "knows the truth", "configured",
                                      "strategy", strategy_name(o->c.sharding.strategy)));
     for (int k = 0; k < 3; k++) {
         json_t *parts = json_object();

@@ -41,7 +41,7 @@ static void write_file(const char *name, const char *format, ...)
 
 static void write_manifest(const char *command, const char *mode, const char *at, const char *on)
 {
-    write_file("implementation.yaml", "title: oracle\nname: oracle\ncommand: [%s]\nlaunchers: [local, mpirun]\n"
+    write_file("implementation.yaml", "title: oracle\nname: oracle\nnote: in a test\ncommand: [%s]\nlaunchers: [local, mpirun]\n"
                "options: {misbehave: \"%s\", at: \"%s\", on: \"%s\"}\n", command, mode, at, on);
 }
 
@@ -229,6 +229,19 @@ static const struct scenario {
     {"nothing", "1", "local", "FAIL", "answer", "rank 1 ended with exit status 0 before the case was done; last event of rank 0: {\"event\":\"done\"}; rank 1 wrote nothing", 1},
 };
 
+// Every verdict bears the manifest's note, and what rank 0 remarked where it said hello properly.
+static void expect_notes(json_t *results, const struct scenario *s)
+{
+    static const char *const speechless[] = {"more", "other-case", "silent"};
+    bool spoke = true;
+    size_t i;
+    json_t *r;
+    for (int k = 0; k < 3; k++)
+        spoke &= strcmp(s->mode, speechless[k]) != 0;
+    json_array_foreach(results, i, r)
+        assert_string_equal(text_of(r, "note"), spoke || strcmp(text_of(r, "case"), "t.none.n2.b") != 0 ? "in a test; knows the truth" : "in a test");
+}
+
 static void misbehaviour(void **state)
 {
     const struct scenario *s = *state;
@@ -240,6 +253,7 @@ static void misbehaviour(void **state)
     expect(results, "t.none.n2.b", s->check, s->verdict, s->message);
     expect_fine(results, "t.none.n2.a");
     expect_fine(results, "t.none.n2.c");
+    expect_notes(results, s);
     assert_int_equal(status, s->status);
     json_decref(results);
 }
@@ -390,7 +404,7 @@ static int workers_alive(void)
 
 static void write_marked(const char *mode, const char *at)
 {
-    write_file("implementation.yaml", "title: oracle\nname: oracle\ncommand: [\"%s\"]\nlaunchers: [local, mpirun]\n"
+    write_file("implementation.yaml", "title: oracle\nname: oracle\nnote: in a test\ncommand: [\"%s\"]\nlaunchers: [local, mpirun]\n"
                "environment: {ORACLE_MARK: \"%s\"}\noptions: {misbehave: \"%s\", at: \"%s\", on: \"all\"}\n", self, folder, mode, at);
 }
 
