@@ -27,10 +27,14 @@ class Ddp(Subject):
 
     @classmethod
     def unsupported_sharded(cls, case):
-        precision, sharding = case.precision, case.sharding
-        if sharding.strategy != "none":
-            return f"DistributedDataParallel shards nothing, asked for strategy {sharding.strategy}"
-        if sharding.offload != "none":
+        if case.sharding.strategy != "none":
+            return f"DistributedDataParallel shards nothing, asked for strategy {case.sharding.strategy}"
+        return cls.unsupported_replicated(case)
+
+    @classmethod
+    def unsupported_replicated(cls, case):
+        precision = case.precision
+        if case.sharding.offload != "none":
             return "DistributedDataParallel has no offload"
         if precision.compute != precision.parameter:
             return f"DistributedDataParallel has no public option for compute in {precision.compute} over parameters in {precision.parameter}"

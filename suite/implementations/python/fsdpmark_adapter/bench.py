@@ -9,34 +9,21 @@ backward, optimizer. Every rank prints one line of JSON a step after a first one
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import sys
 import time
-from pathlib import Path
 
 import torch
 
 from . import models
 from .batch import Batches
 from .job import CASE, InputError, accept
-from .subject import Subject
+from .sibling import subject_class
 from .worker import leave
 from .world import World
 
-DEFAULT_STRATEGY = {"pytorch-ddp": "none"}
-
-
-def subject_class(name):
-    """The adapter's Subject, from suite/implementations/NAME/adapter.py."""
-    path = Path(__file__).resolve().parents[2] / name / "adapter.py"
-    if not path.exists():
-        raise InputError(f"--implementation: found {name!r}, expected a folder with an adapter.py beside {path.parents[1]}")
-    spec = importlib.util.spec_from_file_location("adapter", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return next(c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Subject) and c is not Subject)
+DEFAULT_STRATEGY = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer"}
 
 
 def make_case(model, world_size, batch, strategy):

@@ -126,18 +126,24 @@ class Program:
     def ranges(self, whats):
         return {key.partition("/")[2]: [[offset, local.numel()]] for key, (offset, local) in self.parts(whats).items()}
 
+    def updated(self):
+        """The ranges that this rank's optimizer updates, whether or not it keeps anything for them."""
+        spans = {name: self.subject.part(name, "exp_avg") for name in self.names}
+        spans = {name: [span] if isinstance(span, tuple) else span for name, span in spans.items()}
+        return {name: [list(r) for r in span] for name, span in spans.items() if any(length for _, length in span)}
+
     def report_shards(self, of, whats, again=False):
         """Once: the ranges of the tensors that are really there. An optimizer without state holds the parameters that it updates."""
         if of in self.reported and not again:
             return
         self.reported.add(of)
-        parts = self.ranges(whats) or (self.ranges(["param"]) if of == "optimizer" else {})
+        parts = self.ranges(whats) or (self.updated() if of == "optimizer" else {})
         elements, largest = self.subject.padding(of)
         if of == "parameter":
             parts = {name: [] for name in self.names} | parts
         elif any(i.verb == "unfreeze" for i in self.case.program):
             # what is frozen now gets its gradient and state later, cut as the parameter is
-            parts = self.ranges(["param"]) | parts
+            parts = (self.updated() if of == "optimizer" else self.ranges(["param"])) | parts
             elements = self.subject.padding("parameter")[0] if of == "gradient" else elements
         self.answer.event("shards", of=of, parts=parts, padding=elements, **({"padding_max": largest} if elements else {}))
 

@@ -57,6 +57,14 @@ class Subject:
     # ---- wrapping ----
     def build(self, initial):
         """Model, wrapper and optimizer, ready to train."""
+        model = self.make_model(initial)
+        self.model = model if self.plain else self.wrap(model)
+        self.parameters = self.named_parameters()
+        self.optimizer = self.make_optimizer()
+        self.scaler = self.make_scaler()
+
+    def make_model(self, initial):
+        """The model as the case gives it, with activation checkpointing where it asks for it."""
         case = self.case
         model = models.build(case, initial, DTYPES[case.precision.parameter], self.world.device)
         if case.sharding.activation_checkpointing:
@@ -64,10 +72,7 @@ class Subject:
                 parent, _, leaf = unit.rpartition(".")
                 holder = model.get_submodule(parent)
                 setattr(holder, leaf, checkpoint_wrapper(holder.get_submodule(leaf)))
-        self.model = model if self.plain else self.wrap(model)
-        self.parameters = self.named_parameters()
-        self.optimizer = self.make_optimizer()
-        self.scaler = self.make_scaler()
+        return model
 
     @property
     def plain(self):
@@ -114,8 +119,12 @@ class Subject:
                        "weight_decay": spec.weight_decay if decay else 0.0} for decay in (True, False)]
             groups = [group for group in groups if group["params"]]
         if spec.kind == "sgd":
-            return torch.optim.SGD(groups, lr=spec.lr, momentum=spec.momentum)
-        return torch.optim.AdamW(groups, lr=spec.lr, betas=(spec.beta1, spec.beta2), eps=spec.eps)
+            return self.optimizer_class(torch.optim.SGD)(groups, lr=spec.lr, momentum=spec.momentum)
+        return self.optimizer_class(torch.optim.AdamW)(groups, lr=spec.lr, betas=(spec.beta1, spec.beta2), eps=spec.eps)
+
+    def optimizer_class(self, kind):
+        """What makes the optimizer of a torch.optim class."""
+        return kind
 
     def make_scaler(self):
         scale = self.case.precision.loss_scale
@@ -208,6 +217,10 @@ class Subject:
         """(offset, length) of the part of one kind of tensor: what `local` gives."""
         return self.held(name)
 
+    def state(self, p):
+        """What the optimizer keeps for a parameter."""
+        return self.optimizer.state.get(p, {})
+
     def local(self, name, what):
         """The rank's own part of a tensor (count), without communication; None where there is none."""
         p = self.parameters[name]
@@ -216,7 +229,7 @@ class Subject:
         elif what in ("grad", "clipped"):
             tensor = p.grad
         else:
-            tensor = self.optimizer.state.get(p, {}).get(STATE_KEYS[what])
+            tensor = self.state(p).get(STATE_KEYS[what])
         return None if tensor is None else self.flatten(tensor.detach())
 
     def flatten(self, tensor):
