@@ -7,14 +7,14 @@ import jobs
 import torch
 from jobs import case
 
-ADAPTERS = {"pytorch-ddp": "none", "pytorch-fsdp1": "full", "pytorch-fsdp2": "full"}
+ADAPTERS = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer", "pytorch-fsdp1": "full", "pytorch-fsdp2": "full"}
 RANKS = 3
 
 
 def cases(n, strategy):
     clip = {"clip": {"norm": "2", "limit": 1e6}, "program": jobs.program(1, 2, clip=True)}
     # Synced microbatches: DDP averages what it averaged before once more, which rounds unless N is a power of two.
-    synced = [] if strategy == "none" else [case("sync", n, strategy=strategy, program=jobs.program(2, 2, sync=True))]
+    synced = [] if strategy in ("none", "optimizer") else [case("sync", n, strategy=strategy, program=jobs.program(2, 2, sync=True))]
     return [case("mlp", n, strategy=strategy), *synced,
             case("reused", n, jobs.REUSED, strategy, steps=1), case("unused", n, jobs.UNUSED, strategy),
             case("witness", n, jobs.WITNESS, strategy), case("clip", n, strategy=strategy, **clip),
@@ -55,6 +55,9 @@ class Adapters(unittest.TestCase):
 
     def test_ddp(self):
         self.check("pytorch-ddp")
+
+    def test_zero1(self):
+        self.check("pytorch-zero1")
 
     def test_fsdp1(self):
         self.check("pytorch-fsdp1")
