@@ -72,6 +72,13 @@ static char *not_listed(const char *what, const struct string_list *list, const 
     return string_list_has(list, value) ? NULL : memory_format("%s %s is not in the manifest's list", what, value);
 }
 
+static char *not_parallel(const char *axis, int asked, int least, int most)
+{
+    if (asked > 1 && most == 1)
+        return memory_format("its manifest lists no %s parallelism", axis);
+    return asked >= least && asked <= most ? NULL : memory_format("%s %d is outside the manifest's %d to %d", axis, asked, least, most);
+}
+
 char *capability_missing(const struct implementation *i, const struct fsdp_case *c)
 {
     const struct sharding_spec *s = &c->sharding;
@@ -80,6 +87,10 @@ char *capability_missing(const struct implementation *i, const struct fsdp_case 
     if (!plain && (c->world_size < i->min_ranks || c->world_size > i->max_ranks))
         return memory_format("%d ranks are outside the manifest's %d to %d", c->world_size, i->min_ranks, i->max_ranks);
     if (!plain)
+        reason = not_parallel("tensor", s->tensor, i->min_tensor, i->max_tensor);
+    if (!plain && !reason)
+        reason = not_parallel("pipeline", s->pipeline, i->min_pipeline, i->max_pipeline);
+    if (!plain && !reason)
         reason = not_listed("strategy", &i->strategies, strategy_name(s->strategy));
     if (!reason && s->strategy != STRATEGY_NONE && s->layout != SHARD_ANY)
         reason = not_listed("layout", &i->layouts, layout_name(s->layout));

@@ -154,7 +154,7 @@ void draft_start(struct draft *d)
         .c = {.layer = (enum case_layer)-1, .world_size = 2, .seed = 1, .loss = (enum loss_kind)-1,
               .model = {.kind = (enum model_kind)-1, .bias = true, .layers = 2, .dim = 32, .heads = 4, .vocab = 50, .context = 16,
                         .norm_eps = 1e-5, .rope_theta = 10000},
-              .sharding = {.strategy = STRATEGY_FULL, .layout = SHARD_ANY, .reshard_after_forward = true, .wrap_pattern = memory_text("")},
+              .sharding = {.strategy = STRATEGY_FULL, .tensor = 1, .pipeline = 1, .layout = SHARD_ANY, .reshard_after_forward = true, .wrap_pattern = memory_text("")},
               .precision = {.scale_initial = 1, .scale_growth = 2, .scale_backoff = 0.5, .scale_interval = 2000},
               .optimizer = {.lr = NAN, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = NAN},
               .data = {.density = 0.6, .std = 0.1, .steps = 1, .micros = 1, .init = NAN},

@@ -46,10 +46,10 @@ static void append_axes(const struct expansion *x, char *name, size_t size, unsi
     }
 }
 
-static void append_ranks(char *name, size_t size, int ranks)
+static void append_count(char *name, size_t size, char letter, int count)
 {
     char label[16];
-    snprintf(label, sizeof label, "n%d", ranks);
+    snprintf(label, sizeof label, "%c%d", letter, count);
     append_label(name, size, label);
 }
 
@@ -62,7 +62,11 @@ static char *make_id(const struct expansion *x, const struct draft *d, const cha
     snprintf(id, sizeof id, "%s%s.%s", prefix, d->name, mesh);
     if (s->layout != SHARD_ANY)
         append_label(id, sizeof id, s->layout == SHARD_FLAT ? "flat" : "param");
-    append_ranks(id, sizeof id, d->c.world_size);
+    append_count(id, sizeof id, 'n', d->c.world_size);
+    if (s->tensor > 1)
+        append_count(id, sizeof id, 't', s->tensor);
+    if (s->pipeline > 1)
+        append_count(id, sizeof id, 'p', s->pipeline);
     append_axes(x, id, sizeof id, axes);
     return memory_text(id);
 }
@@ -75,9 +79,9 @@ static void make_names(const struct expansion *x, struct expanded *e)
     snprintf(family, sizeof family, "%s", d->name);
     snprintf(gate, sizeof gate, "gate.%s", d->name);
     if (d->rows_per_rank || d->c.loss == LOSS_MEAN_OF_RANKS)
-        append_ranks(family, sizeof family, d->c.world_size);
+        append_count(family, sizeof family, 'n', case_data_ranks(&d->c));
     if (d->rows_per_rank)
-        append_ranks(gate, sizeof gate, d->c.world_size);
+        append_count(gate, sizeof gate, 'n', case_data_ranks(&d->c));
     append_axes(x, family, sizeof family, AXES_NUMBERS);
     append_axes(x, gate, sizeof gate, AXES_NUMBERS | AXES_NO_SYNC);
     d->c.id = make_id(x, d, "", AXES_ALL);
@@ -109,10 +113,11 @@ static bool is_excluded(const struct expansion *x, const struct draft *d)
     return false;
 }
 
+// Under its own name or as a path.
 static bool has_axis(const struct expansion *x, const char *key)
 {
     for (int i = 0; i < x->matrix.axis_count; i++)
-        if (x->used[i] && strcmp(x->matrix.axes[i].key, key) == 0)
+        if (x->used[i] && strcmp(axis_bare_key(x->matrix.axes[i].key), key) == 0)
             return true;
     return false;
 }
@@ -144,7 +149,9 @@ static bool emit(struct expansion *x, struct draft *d)
 {
     const struct sharding_spec *s = &d->c.sharding;
     bool given = s->strategy == STRATEGY_HYBRID && s->replicas > 0;
-    if (given && (has_axis(x, "mesh") || has_axis(x, "sharding.mesh")) && (int64_t)s->replicas * s->shards != d->c.world_size)
+    if (given && has_axis(x, "mesh") && (int64_t)s->replicas * s->shards != case_data_ranks(&d->c))
+        return true;
+    if (d->c.world_size % ((int64_t)s->tensor * s->pipeline) != 0 && (has_axis(x, "tensor") || has_axis(x, "pipeline")))
         return true;
     struct expanded e = {.origin = memory_format("%s:%d", x->doc->where, x->node->line)};
     draft_copy(&e.draft, d);
@@ -168,14 +175,14 @@ static bool emit(struct expansion *x, struct draft *d)
 // mesh: all stands for every factorization of the ranks.
 static bool emit_meshes(struct expansion *x, struct draft *d)
 {
-    if (!d->mesh_all || !(has_axis(x, "mesh") || has_axis(x, "sharding.mesh")))
+    if (!d->mesh_all || !has_axis(x, "mesh"))
         return emit(x, d);
     d->mesh_all = false;
-    for (int r = 1; r <= d->c.world_size; r++) {
-        if (d->c.world_size % r)
+    for (int r = 1, n = case_data_ranks(&d->c); r <= n; r++) {
+        if (n % r)
             continue;
         d->c.sharding.replicas = r;
-        d->c.sharding.shards = d->c.world_size / r;
+        d->c.sharding.shards = n / r;
         if (!emit(x, d))
             return false;
     }

@@ -79,13 +79,13 @@ bool draft_finish(struct draft *d, struct document *doc, const struct node *at, 
     finish_model(&c->model);
     finish_data(&c->data, c->layer);
     finish_optimizer(&c->optimizer);
-    finish_mesh(&c->sharding, c->world_size);
+    finish_mesh(&c->sharding, case_data_ranks(c));
     if ((int)c->loss < 0)
         c->loss = c->layer == LAYER_EXACT ? LOSS_SUM : LOSS_MEAN_OF_TOKENS;
     if (c->clip == CLIP_OFF && c->clip_limit > 0)
         c->clip = CLIP_L2;
     if (d->rows_per_rank)
-        c->global_rows = d->rows_per_rank * c->world_size;
+        c->global_rows = d->rows_per_rank * case_data_ranks(c);
     if (!draft_program(d, doc, at, error))
         return false;
     if (!model_parameter_table(c, &problem))

@@ -18,7 +18,7 @@ void gate_make(struct fsdp_case *gate, const struct fsdp_case *c, const char *id
     gate->family = memory_text(id);
     gate->world_size = 1;
     gate->divergent_init = false;
-    gate->sharding = (struct sharding_spec){.strategy = STRATEGY_NONE, .replicas = 1, .shards = 1, .layout = SHARD_ANY,
+    gate->sharding = (struct sharding_spec){.strategy = STRATEGY_NONE, .replicas = 1, .shards = 1, .tensor = 1, .pipeline = 1, .layout = SHARD_ANY,
                                             .reshard_after_forward = true, .wrap = WRAP_BLOCK, .wrap_pattern = memory_text("")};
     for (int i = 0; i < gate->program_length; i++) {
         gate->program[i].local = false;

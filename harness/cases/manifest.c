@@ -112,6 +112,8 @@ static const struct field manifest_fields[] = {
     {"launchers", FIELD_CUSTOM, IN(launchers), .names = launcher_names, .read = read_words, .optional = true},
     {"environment", FIELD_CUSTOM, .read = read_environment, .optional = true},
     {"ranks", FIELD_PAIR, IN(min_ranks), .least = 1, .most = 65536, .optional = true},
+    {"tensor", FIELD_PAIR, IN(min_tensor), .least = 1, .most = 65536, .optional = true},
+    {"pipeline", FIELD_PAIR, IN(min_pipeline), .least = 1, .most = 65536, .optional = true},
     {"strategies", FIELD_CUSTOM, IN(strategies), .names = strategy_names, .read = read_words, .optional = true},
     {"layouts", FIELD_CUSTOM, IN(layouts), .names = sharded_layout_names, .read = read_words, .optional = true},
     {"models", FIELD_CUSTOM, IN(models), .names = model_kind_names, .read = read_words, .optional = true},
@@ -184,7 +186,8 @@ static void fill(struct string_list *list, const char *const *names)
 static void start(struct implementation *i)
 {
     static const char *const f32_alone[] = {"f32", NULL}, *const local_alone[] = {"local", NULL};
-    *i = (struct implementation){.min_ranks = 1, .max_ranks = 64, .remedy = memory_text(""), .note = memory_text("")};
+    *i = (struct implementation){.min_ranks = 1, .max_ranks = 64, .min_tensor = 1, .max_tensor = 1, .min_pipeline = 1, .max_pipeline = 1, .remedy = memory_text(""),
+                                  .note = memory_text("")};
     fill(&i->launchers, local_alone);
     fill(&i->strategies, strategy_names);
     fill(&i->layouts, sharded_layout_names);
@@ -293,8 +296,12 @@ static bool read_manifest(const char *path, const char *variant, const char *sui
     bool fine = fields_read(&r, doc.root, manifest_fields, out) && (!variant || take_variant(&r, doc.root, variant, out));
     if (fine && out->command.count == 0)
         fine = node_error(&doc, node_get(doc.root, "command"), error, "command: found an empty list, expected a program and its arguments");
-    if (fine && out->min_ranks > out->max_ranks)
-        fine = node_error(&doc, node_get(doc.root, "ranks"), error, "ranks: found %d to %d, expected the lower number first", out->min_ranks, out->max_ranks);
+    const struct { const char *key; int least, most; } spans[] = {
+        {"ranks", out->min_ranks, out->max_ranks}, {"tensor", out->min_tensor, out->max_tensor}, {"pipeline", out->min_pipeline, out->max_pipeline}};
+    for (size_t k = 0; fine && k < sizeof spans / sizeof *spans; k++)
+        if (spans[k].least > spans[k].most)
+            fine = node_error(&doc, node_get(doc.root, spans[k].key), error, "%s: found %d to %d, expected the lower number first", spans[k].key,
+                              spans[k].least, spans[k].most);
     fine = fine && take_folder(out, path, error) && replace_all(out, &doc, suite, error);
     document_free(&doc);
     if (!fine)

@@ -18,8 +18,7 @@ static const struct { const char *key; unsigned strategies; } limited_axes[] = {
     {"save_layout", ~BIT(STRATEGY_NONE)},
 };
 
-// The key without "sharding." in front.
-static const char *bare_key(const char *key)
+const char *axis_bare_key(const char *key)
 {
     return strncmp(key, "sharding.", 9) == 0 ? key + 9 : key;
 }
@@ -33,14 +32,14 @@ static bool begins_with_word(const char *key, const char *word)
 unsigned axis_strategies(const char *key)
 {
     for (size_t i = 0; i < sizeof limited_axes / sizeof *limited_axes; i++)
-        if (begins_with_word(bare_key(key), limited_axes[i].key))
+        if (begins_with_word(axis_bare_key(key), limited_axes[i].key))
             return limited_axes[i].strategies;
     return EVERYWHERE;
 }
 
 static bool key_only_sharding(const char *key)
 {
-    static const char *const keys[] = {"strategy", "mesh", "layout", "reshard_after_forward", "reshard_ranks", "wrap", "prefetch",
+    static const char *const keys[] = {"strategy", "mesh", "tensor", "pipeline", "layout", "reshard_after_forward", "reshard_ranks", "wrap", "prefetch",
                                        "offload", "activation_checkpointing", "sharding", "observe_local", "divergent_init",
                                        "save_ranks", "save_layout"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -89,11 +88,11 @@ static void append_value(char *label, size_t size, const struct node *value)
 
 static char *make_label(const char *key, const struct node *value)
 {
-    static const char *const elsewhere[] = {"strategy", "mesh", "layout", "ranks"}, *const bare[] = {"precision", "loss", "layer"};
+    static const char *const elsewhere[] = {"strategy", "mesh", "tensor", "pipeline", "layout", "ranks"}, *const bare[] = {"precision", "loss", "layer"};
     char label[160] = "";
     bool flag, counts = strcmp(key, "micros") == 0 || strcmp(key, "steps") == 0;
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (strcmp(bare_key(key), elsewhere[i]) == 0)
+        if (strcmp(axis_bare_key(key), elsewhere[i]) == 0)
             return memory_text("");
     for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
         if (strcmp(key, bare[i]) == 0) {
@@ -156,7 +155,7 @@ static bool read_axis(struct document *doc, const struct implementation *impl, c
     *a = (struct axis){.key = key, .is_variant = strcmp(key, "variant") == 0};
     if (!draft_key_known(doc, matrix, matrix->key_lines[index], key, error))
         return false;
-    if (strcmp(bare_key(key), "layout") == 0 && is_word(values, "all")) {
+    if (strcmp(axis_bare_key(key), "layout") == 0 && is_word(values, "all")) {
         layouts = node_sequence(doc, values->line);
         for (int i = 0; i < impl->layouts.count; i++)
             node_append(layouts, NULL, node_scalar(doc, values->line, impl->layouts.items[i]));

@@ -28,6 +28,8 @@ struct matrix {
 bool matrix_read(struct document *doc, const struct node *case_node, const struct implementation *i, struct matrix *out, struct error *error);
 void matrix_free(struct matrix *m);
 
+// The key without "sharding." in front.
+const char *axis_bare_key(const char *key);
 // Where an axis matters: bits of 1 << strategy; all ones where always.
 unsigned axis_strategies(const char *key);
 // Does another value of the axis leave the trained numbers as they are?

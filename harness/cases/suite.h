@@ -29,6 +29,7 @@ struct implementation {
                                   // "no_reshard", "wrap_size", "wrap_pattern", "reuse", "unused", "momentum", "tied", "parameter_bf16",
                                   // "reshard_ranks"
     int min_ranks, max_ranks;
+    int min_tensor, max_tensor, min_pipeline, max_pipeline;
     int option_count;
     struct case_option *options;  // given to the worker in case.json
 };

@@ -19,7 +19,7 @@ bool exact_case(const struct evidence *e)
 
 double exact_allowance(const struct fsdp_case *c)
 {
-    int n = c->world_size;
+    int n = case_data_ranks(c);
     return (n & (n - 1)) == 0 || (n <= 6 && c->layer == LAYER_EXACT) ? 0 : 2;
 }
 

@@ -48,15 +48,16 @@ bool judge_fit(const struct tensor *x, const struct tensor *ref, int64_t offset,
     return true;
 }
 
-// Scales that a fault of a sharded run can leave, tried in this order: the likelier name of an ambiguous one first.
+// Scales that a fault of a sharded run can leave, tried in this order: the likelier name of an ambiguous one first. N is the number of
+// data ranks (D where there are tensor or pipeline ranks too).
 const char *judge_scale_name(double scalar, const struct fsdp_case *c, char *buffer, size_t size)
 {
-    double n = c->world_size, r = c->sharding.replicas, s = c->sharding.shards, m = (double)c->data.micros;
+    double n = case_data_ranks(c), t = fmax(c->sharding.tensor, 1), p = fmax(c->sharding.pipeline, 1), r = c->sharding.replicas, s = c->sharding.shards, m = (double)c->data.micros;
     const struct { const char *name; double value; } scales[] = {
         {"N", n}, {"1/N", 1 / n}, {"R", r}, {"1/R", 1 / r}, {"S", s}, {"1/S", 1 / s}, {"sqrt(N)", sqrt(n)},
         {"1/sqrt(N)", 1 / sqrt(n)}, {"sqrt(R)", sqrt(r)}, {"1/sqrt(R)", 1 / sqrt(r)}, {"sqrt(S)", sqrt(s)},
         {"1/sqrt(S)", 1 / sqrt(s)}, {"N^2", n * n}, {"1/N^2", 1 / (n * n)}, {"m", m}, {"1/m", 1 / m},
-        {"N m", n * m}, {"1/(N m)", 1 / (n * m)}, {"2", 2}, {"1/2", 0.5}, {"-1", -1}};
+        {"N m", n * m}, {"1/(N m)", 1 / (n * m)}, {"T", t}, {"1/T", 1 / t}, {"N T", n * t}, {"1/(N T)", 1 / (n * t)}, {"P", p}, {"1/P", 1 / p}, {"2", 2}, {"1/2", 0.5}, {"-1", -1}};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
         if (scales[i].value != 1 && fabs(scalar - scales[i].value) <= 1e-3 * fabs(scales[i].value)) {
             snprintf(buffer, size, "%s", scales[i].name);

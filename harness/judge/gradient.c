@@ -41,7 +41,7 @@ static double weight_of(const struct fsdp_case *c, const struct tensors *data, i
     int64_t first = 0, end = c->global_rows, per_row;
     double sum = 0;
     if (share.rank >= 0)
-        case_rows(c, share.rank, c->world_size, &first, &end);
+        case_rows(c, share.rank, case_data_ranks(c), &first, &end);
     for (int64_t m = 0; weight && m < c->data.micros; m++) {
         const float *w = weights_at(c, weight, step, m, &per_row);
         for (int64_t i = first * per_row; (share.micro < 0 || share.micro == m) && i < end * per_row; i++)
@@ -56,7 +56,7 @@ static bool masked_data(const struct fsdp_case *c, const struct tensors *data, i
     *out = (struct tensors){0};
     int64_t first = 0, end = c->global_rows, per_row;
     if (share.rank >= 0)
-        case_rows(c, share.rank, c->world_size, &first, &end);
+        case_rows(c, share.rank, case_data_ranks(c), &first, &end);
     for (int i = 0; i < data->count; i++) {
         const struct tensor *t = &data->items[i];
         bool is_weight = strcmp(t->name, "weight") == 0;
@@ -111,14 +111,14 @@ bool gradient_normalised_by_rank(const struct evidence *e, const struct program_
     *gradient = (struct tensors){0};
     if (c->loss != LOSS_MEAN_OF_TOKENS)
         return error_set(error, "the loss is not a mean of tokens");
-    for (int r = 0; r < c->world_size; r++) {
+    for (int r = 0; r < case_data_ranks(c); r++) {
         struct tensors own;
         double weight = weight_of(c, &e->truth->data, l->gradient_step, (struct share){r, -1});
         if (weight == 0)
             continue;
         if (!gradient_of(e, l, parameters, (struct share){r, -1}, &own, NULL, error))
             return false;
-        gradient_add(gradient, &own, whole / (weight * c->world_size));
+        gradient_add(gradient, &own, whole / (weight * case_data_ranks(c)));
         tensors_free(&own);
     }
     return true;
@@ -224,7 +224,7 @@ bool gradient_one_batch(const struct evidence *e, const struct program_label *l,
     case_copy(&single, e->c);
     single.data.micros = 1;
     single.global_rows = e->c->global_rows * e->c->data.micros;
-    single.world_size = single.sharding.replicas = single.sharding.shards = 1;
+    single.world_size = single.sharding.replicas = single.sharding.shards = single.sharding.tensor = single.sharding.pipeline = 1;
     for (int i = 0; i < e->truth->data.count; i++) {
         const struct tensor *t = &e->truth->data.items[i];
         struct tensor *copy = tensors_add(&data, t->name, t->dtype, t->dims, t->shape, t->data, false);

@@ -8,7 +8,7 @@
 #include "harness/judge/judge.h"
 #include "harness/judge/program.h"
 
-// Whose rows count; -1 for all.
+// Whose rows count (rank: a data rank); -1 for all.
 struct share { int rank, micro; };
 static const struct share SHARE_ALL = {-1, -1};
 

@@ -110,7 +110,7 @@ static void try_micros(struct trial *t)
         const char *lost = c->sharding.offload == OFFLOAD_CPU ? "Z06 Z04" : "Z04";
         offer(t, &g[m - 1], 1, lost, "it is the gradient of the last microbatch only: earlier ones were lost");
         offer(t, &g[0], 1, "Z04", "it is the gradient of the first microbatch only: later ones were lost");
-        const struct { const char *name; double c; } factors[] = {{"N", c->world_size}, {"1/N", 1.0 / c->world_size}, {"2", 2}, {"1/2", 0.5}};
+        const struct { const char *name; double c; } factors[] = {{"N", case_data_ranks(c)}, {"1/N", 1.0 / case_data_ranks(c)}, {"2", 2}, {"1/2", 0.5}};
         for (size_t k = 0; k < sizeof factors / sizeof *factors; k++) {
             struct tensors sum = {0};
             for (int i = 0; i < m; i++)
@@ -130,13 +130,13 @@ static void try_micros(struct trial *t)
     free(g);
 }
 
-// The gradient that results where each rank's shard holds what `of_rank` holds there.
+// The gradient that results where each rank's shard holds what `of_rank` holds there, by data rank below `ranks`.
 static void compose(const struct trial *t, const struct tensors *of_rank, int ranks, double factor, struct tensors *out)
 {
     gradient_add(out, &of_rank[0], factor);
-    for (int r = 1; r < ranks && holdings_complete(t->e, HELD_GRADIENT); r++)
-        for (int p = 0; p < t->e->c->parameter_count; p++) {
-            const struct held_part *part = &holdings_rank(t->e, HELD_GRADIENT, r)->parts[p];
+    for (int w = 0; w < t->e->world_size && holdings_complete(t->e, HELD_GRADIENT); w++)
+        for (int p = 0, r = case_place(t->e->c, w).data; r > 0 && r < ranks && p < t->e->c->parameter_count; p++) {
+            const struct held_part *part = &holdings_rank(t->e, HELD_GRADIENT, w)->parts[p];
             struct tensor *to = tensors_find2(out, "grad", t->e->c->parameters[p].name);
             const struct tensor *from = tensors_find2(&of_rank[r], "grad", t->e->c->parameters[p].name);
             for (int k = 0; to && from && k < part->count; k++)
@@ -149,7 +149,7 @@ static void compose(const struct trial *t, const struct tensors *of_rank, int ra
 static void try_ranks(struct trial *t)
 {
     const struct fsdp_case *c = t->e->c;
-    int n = c->world_size, shards = c->sharding.shards;
+    int n = case_data_ranks(c), shards = c->sharding.shards;
     struct tensors *g = calloc((size_t)n, sizeof *g), own = {0}, replica = {0}, *shard_sum = calloc((size_t)n, sizeof *shard_sum);
     bool ok = n > 1;
     const char *missing = c->sharding.strategy == STRATEGY_HYBRID ? "Z03 Z02" : "Z03";
@@ -254,7 +254,7 @@ static void try_precision(struct trial *t)
 {
     const struct fsdp_case *c = t->e->c;
     int64_t near = 0, wide = 0, count = 0;
-    if (c->precision.reduce != DTYPE_F32 || (c->precision.compute != DTYPE_F32 && c->world_size == 1))
+    if (c->precision.reduce != DTYPE_F32 || (c->precision.compute != DTYPE_F32 && case_data_ranks(c) == 1))
         return;
     for (int p = 0; p < c->parameter_count; p++) {
         const struct tensor *a = t->differs[p] ? tensors_find2(t->x, t->prefix, c->parameters[p].name) : NULL;

@@ -162,9 +162,48 @@ bool holdings_must_shard(const struct fsdp_case *c, enum held of)
 struct range holdings_chunk(const struct case_parameter *p, int s, int shards)
 {
     int64_t rows = p->dims > 0 ? p->shape[0] : 1, row = rows > 0 ? p->count / rows : 0;
+    struct range chunk = holdings_chunk_rows(rows, s, shards);
+    return (struct range){chunk.offset * row, chunk.length * row};
+}
+
+struct range holdings_chunk_rows(int64_t rows, int s, int shards)
+{
     int64_t chunk = (rows + shards - 1) / shards;
     int64_t first = chunk * s < rows ? chunk * s : rows, end = chunk * (s + 1) < rows ? chunk * (s + 1) : rows;
-    return (struct range){first * row, (end - first) * row};
+    return (struct range){first, end - first};
+}
+
+struct range holdings_extent(const struct held_part *part)
+{
+    int64_t first = part->count > 0 ? part->ranges[0].offset : 0, end = 0;
+    for (int k = 0; k < part->count; k++) {
+        first = part->ranges[k].offset < first ? part->ranges[k].offset : first;
+        end = part->ranges[k].offset + part->ranges[k].length > end ? part->ranges[k].offset + part->ranges[k].length : end;
+    }
+    return (struct range){first, end - first};
+}
+
+struct block holdings_block(const struct evidence *e, enum held of, int rank, int parameter)
+{
+    const struct case_parameter *p = &e->c->parameters[parameter];
+    int64_t rows = p->dims > 0 ? p->shape[0] : 1, row = rows > 0 ? p->count / rows : 0, total = 0, first = p->count, end = 0;
+    if (e->c->sharding.tensor <= 1 && e->c->sharding.pipeline <= 1)
+        return (struct block){0, rows, row};
+    struct rank_place at = case_place(e->c, rank);
+    for (int s = 0; s < e->c->sharding.shards; s++) {
+        int peer = case_rank_at(e->c, at.stage, at.replica * e->c->sharding.shards + s, at.tensor);
+        const struct held_part *part = &holdings_rank(e, of, peer)->parts[parameter];
+        struct range extent = holdings_extent(part);
+        if (part->total == 0)
+            continue;
+        total += part->total;
+        first = extent.offset < first ? extent.offset : first;
+        end = extent.offset + extent.length > end ? extent.offset + extent.length : end;
+    }
+    if (total == 0)
+        return (struct block){0, 0, 0};
+    int64_t top = first / row, height = (end - 1) / row + 1 - top;
+    return (struct block){top, height, total / height};
 }
 
 // "0", "0-3", "1,3": the marked of n ranks.

@@ -33,6 +33,15 @@ bool holdings_must_shard(const struct fsdp_case *c, enum held of);
 // Rows of dimension 0 that shard s of S holds in the per-parameter layout, as one range of elements:
 // chunks of ceil(d0/S) rows, the last ones shorter or empty.
 struct range holdings_chunk(const struct case_parameter *p, int s, int shards);
+// The same of `rows` rows, as a range of rows.
+struct range holdings_chunk_rows(int64_t rows, int s, int shards);
+
+// What the shards of rank's group (the ranks of its replica, stage and tensor coordinate) hold of a parameter together: rows [first, end)
+// of dimension 0, in each the same number of elements, `width`. Without tensor and pipeline axes the whole parameter. rows 0: nothing.
+struct block { int64_t first, rows, width; };
+struct block holdings_block(const struct evidence *e, enum held of, int rank, int parameter);
+// Lowest and past the highest element of a part; both 0 where it is empty.
+struct range holdings_extent(const struct held_part *part);
 
 // Where elements lie, in words and as a list of ranks: "only in the last shard (rank 2 of 3)", "in every shard",
 // "only in the shards of ranks 1-2 of 4". differs: by element of the full tensor. Empty text where nothing is known.

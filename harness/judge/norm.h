@@ -9,6 +9,8 @@ struct norm { double value; int64_t count; int tensors; double u; };
 
 // Of the tensors PREFIX/<name> of a set; rank >= 0: only the elements that this rank holds of gradients (`shards` must be complete).
 struct norm norm_of(const struct evidence *e, const struct tensors *set, const char *prefix, int rank);
+// Only the elements that a member rank holds, each once; members: by rank, NULL: all.
+struct norm norm_of_members(const struct evidence *e, const struct tensors *set, const char *prefix, const bool *members);
 // Relative error that a right norm may have: (n + 8) 2^-24 for n elements summed in float32, and (tensors + N + 4) u for partial norms
 // stored in the gradient's dtype. Source: Higham, chapter 4.
 double norm_bound(const struct evidence *e, const struct norm *n);

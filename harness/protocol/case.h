@@ -76,7 +76,8 @@ struct model_spec {
 
 struct sharding_spec {
     enum strategy strategy;
-    int replicas, shards; // mesh R x S
+    int replicas, shards; // mesh R x S of the data ranks
+    int tensor, pipeline; // T and P: N = P R S T
     enum shard_layout layout;
     bool reshard_after_forward;
     int reshard_ranks;    // k: after the forward parameters are spread over groups of k consecutive ranks; 0: over all S
@@ -174,7 +175,13 @@ void case_free(struct fsdp_case *c);
 int case_find_parameter(const struct fsdp_case *c, const char *name);
 // Value of an option, or NULL.
 const char *case_option(const struct fsdp_case *c, const char *name);
-// Rows of rank r of n: floor(r G / n) up to, not including, floor((r + 1) G / n).
+// D = N / (T P): the ranks that share the rows, R S of the mesh.
+int case_data_ranks(const struct fsdp_case *c);
+// Where a rank stands: r = (stage D + data) T + tensor, data = replica S + shard.
+struct rank_place { int stage, data, replica, shard, tensor; };
+struct rank_place case_place(const struct fsdp_case *c, int rank);
+int case_rank_at(const struct fsdp_case *c, int stage, int data, int tensor);
+// Rows of data rank r of n: floor(r G / n) up to, not including, floor((r + 1) G / n).
 void case_rows(const struct fsdp_case *c, int r, int n, int64_t *first, int64_t *end);
 
 // Names of enumerators as the protocol spells them.

@@ -101,9 +101,3 @@ const char *case_option(const struct fsdp_case *c, const char *name)
             return c->options[i].value;
     return NULL;
 }
-
-void case_rows(const struct fsdp_case *c, int r, int n, int64_t *first, int64_t *end)
-{
-    *first = r * c->global_rows / n;
-    *end = (r + 1) * c->global_rows / n;
-}

@@ -123,6 +123,8 @@ static const struct field prefetch_fields[] = {
 static const struct field sharding_fields[] = {
     {"strategy", FIELD_ENUM, IN(sharding_spec, strategy), .names = strategy_names},
     {"mesh", FIELD_PAIR, IN(sharding_spec, replicas), RANGE(1, LARGEST)},
+    {"tensor", FIELD_INT, IN(sharding_spec, tensor), RANGE(1, 65536)},
+    {"pipeline", FIELD_INT, IN(sharding_spec, pipeline), RANGE(1, 65536)},
     {"layout", FIELD_ENUM, IN(sharding_spec, layout), .names = layout_names},
     {"reshard_after_forward", FIELD_BOOL, IN(sharding_spec, reshard_after_forward)},
     {"reshard_ranks", FIELD_INT, IN(sharding_spec, reshard_ranks), RANGE(0, LARGEST)},

@@ -35,14 +35,24 @@ RULE(names_are_sound)
 
 RULE(every_rank_has_a_row)
 {
-    return c->global_rows >= c->world_size ||
-           WRONG("global_rows", "found %" PRId64 " rows for %d ranks, expected at least one row a rank", c->global_rows, c->world_size);
+    int n = case_data_ranks(c);
+    return c->global_rows >= n ||
+           WRONG("global_rows", "found %" PRId64 " rows for %d ranks, expected at least one row a rank", c->global_rows, n);
+}
+
+RULE(model_parallel_divides)
+{
+    const struct sharding_spec *s = &c->sharding;
+    int64_t parts = (int64_t)s->tensor * s->pipeline;
+    return c->world_size % parts == 0 ||
+           WRONG(s->tensor > 1 ? "sharding.tensor" : "sharding.pipeline", "found tensor %d and pipeline %d for %d ranks, expected a product that divides %d",
+                 s->tensor, s->pipeline, c->world_size, c->world_size);
 }
 
 RULE(mesh_fits)
 {
     const struct sharding_spec *s = &c->sharding;
-    int n = c->world_size;
+    int n = case_data_ranks(c);
     if ((int64_t)s->replicas * s->shards != n)
         return WRONG("sharding.mesh", "found mesh %d x %d for %d ranks, expected a product of %d", s->replicas, s->shards, n, n);
     if (s->strategy == STRATEGY_NONE && s->shards != 1)
@@ -267,7 +277,7 @@ RULE(program_is_sound)
 }
 
 static bool (*const rules[])(const struct fsdp_case *, char *, struct error *) = {
-    names_are_sound, every_rank_has_a_row, mesh_fits, reshard_groups_fit, wrapping_is_told, clip_has_a_limit, witness_is_sound, mlp_chains,
+    names_are_sound, model_parallel_divides, every_rank_has_a_row, mesh_fits, reshard_groups_fit, wrapping_is_told, clip_has_a_limit, witness_is_sound, mlp_chains,
     transformer_divides, parameters_are_sound, data_is_told, program_is_sound,
 };
 

@@ -11,6 +11,10 @@
 const char *engine_unsupported(const struct fsdp_case *c)
 {
     const struct precision_spec *p = &c->precision;
+    if (c->sharding.tensor > 1)
+        return "the reference has no tensor parallelism";
+    if (c->sharding.pipeline > 1)
+        return "the reference has no pipeline parallelism";
     const enum dtype types[] = {p->parameter, p->compute, p->reduce, p->optimizer_state};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!dtype_is_float(types[i]))

@@ -43,13 +43,13 @@ static bool all_rows_differ(const struct fsdp_case *c, const struct tensors *dat
 static bool ranks_differ(const struct fsdp_case *c, const struct tensors *data, int64_t base)
 {
     int64_t first, end;
-    for (int r = 1; r < c->world_size; r++) {
-        case_rows(c, r, c->world_size, &first, &end);
+    for (int r = 1; r < case_data_ranks(c); r++) {
+        case_rows(c, r, case_data_ranks(c), &first, &end);
         for (int64_t i = first; i < end; i++)
             if (!rows_equal(c, data, base + i, base + (i - first)))
                 return true;
     }
-    return c->world_size == 1;
+    return case_data_ranks(c) == 1;
 }
 
 static bool micros_differ(const struct fsdp_case *c, const struct tensors *data, int64_t base)
@@ -78,10 +78,10 @@ static bool weights_count(const struct fsdp_case *c, const struct tensors *data,
 {
     for (int step = 0; step < c->data.steps; step++)
         for (int m = 0; m < c->data.micros; m++)
-            for (int r = 0; r < c->world_size; r++) {
+            for (int r = 0; r < case_data_ranks(c); r++) {
                 int64_t first = 0, end = c->global_rows;
                 if (c->loss == LOSS_MEAN_OF_RANKS)
-                    case_rows(c, r, c->world_size, &first, &end);
+                    case_rows(c, r, case_data_ranks(c), &first, &end);
                 if (!(model_weight_sum(c, data, step, m, first, end) > 0))
                     return error_set(error, "step %d, micro %d: the loss weights of rows %lld to %lld sum to 0", step, m,
                                      (long long)first, (long long)end - 1);

@@ -74,10 +74,10 @@ static bool set_targets(struct search *s, struct serial *run, int step, double d
     int64_t count, first, end;
     float *target = step_part(s, "target", step, &count);
     for (int m = 0; m < c->data.micros; m++)
-        for (int rank = 0; rank < c->world_size; rank++) {
+        for (int rank = 0; rank < case_data_ranks(c); rank++) {
             struct model_batch batch;
             double loss;
-            case_rows(c, rank, c->world_size, &first, &end);
+            case_rows(c, rank, case_data_ranks(c), &first, &end);
             if (!model_batch_at(c, s->data, step, m, first, end, run->x, &batch, error))
                 return false;
             model_pass_forward(&run->pass, &batch, &arrays, &loss);
@@ -296,8 +296,8 @@ static bool recipe_fits(const struct fsdp_case *c, bool wide, struct error *erro
         return error_set(error, "no exact data for this case: the update is %s: it rounds", certificate_inexact_optimizer(c));
     if (wide && c->data.steps != 1)
         return error_set(error, "recipe wide with %lld steps, expected 1", (long long)c->data.steps);
-    return c->world_size <= MOST_RANKS ||
-           error_set(error, "recipe %s on %d ranks, expected at most %d", c->data.recipe, c->world_size, MOST_RANKS);
+    return case_data_ranks(c) <= MOST_RANKS ||
+           error_set(error, "recipe %s on %d ranks, expected at most %d", c->data.recipe, case_data_ranks(c), MOST_RANKS);
 }
 
 bool exact_make(const struct fsdp_case *c, struct tensors *init, struct tensors *data, struct error *error)
@@ -318,6 +318,6 @@ bool exact_make(const struct fsdp_case *c, struct tensors *init, struct tensors 
         return error_set(error, "%s", own.text);
     if (!found)
         return error_set(error, "no exact data for this case: %s", s.why);
-    return in_list(s.ranks, c->world_size) ||
-           error_set(error, "no exact data for %d ranks, only for smaller or even numbers: %s", c->world_size, s.why);
+    return in_list(s.ranks, case_data_ranks(c)) ||
+           error_set(error, "no exact data for %d ranks, only for smaller or even numbers: %s", case_data_ranks(c), s.why);
 }

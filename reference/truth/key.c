@@ -54,7 +54,7 @@ static void write_training(FILE *f, const struct fsdp_case *c)
 {
     const struct precision_spec *p = &c->precision;
     const struct optimizer_spec *o = &c->optimizer;
-    fprintf(f, "layer %s ranks %d rows %lld seed %llu divergent %d loss %s clip %s %a\n", layer_name(c->layer), c->world_size,
+    fprintf(f, "layer %s ranks %d rows %lld seed %llu divergent %d loss %s clip %s %a\n", layer_name(c->layer), case_data_ranks(c),
             (long long)c->global_rows, (unsigned long long)c->seed, c->divergent_init, loss_name(c->loss),
             clip_name(c->clip), c->clip == CLIP_OFF ? 0 : c->clip_limit);
     fprintf(f, "precision %s %s %s %s scale %d %a %a %a %d\n", dtype_name(p->parameter), dtype_name(p->compute),

@@ -146,7 +146,7 @@ static bool run_program(const struct fsdp_case *c, struct truth *t, struct error
 {
     struct maker k = {.c = c, .t = t};
     struct serial s;
-    k.certifying = certificate_open(&k.certificate, c, c->world_size, NULL);
+    k.certifying = certificate_open(&k.certificate, c, case_data_ranks(c), NULL);
     bool ok = serial_open(&s, c, &t->data, error) && serial_set_parameters(&s, &t->init, NULL, error);
     s.hook = before;
     s.context = &k;
@@ -218,7 +218,7 @@ static bool case_sound(const struct fsdp_case *c, const char *folder, struct err
 {
     if (strlen(folder) > 3500)
         return error_set(error, "%.100s...: the path is too long", folder);
-    return c->data.recipe != NULL && c->data.steps >= 1 && c->data.micros >= 1 && c->global_rows >= c->world_size && c->world_size >= 1
+    return c->data.recipe != NULL && c->data.steps >= 1 && c->data.micros >= 1 && c->global_rows >= case_data_ranks(c) && case_data_ranks(c) >= 1
                ? true
                : error_set(error, "case %s: no recipe, or steps, micros or rows below what the ranks need", c->id);
 }

@@ -47,18 +47,18 @@ static bool noise_open(struct noise *n, const struct fsdp_case *c, const struct 
     n->x = memory_zeros(count, sizeof *n->x);
     n->parameters = memory_zeros(count, sizeof *n->parameters);
     n->micro = memory_zeros(count, sizeof *n->micro);
-    n->ranks = memory_zeros(count * (size_t)c->world_size, sizeof *n->ranks);
+    n->ranks = memory_zeros(count * (size_t)case_data_ranks(c), sizeof *n->ranks);
     for (size_t p = 0; p < count; p++) {
         const size_t elements = (size_t)c->parameters[p].count;
         n->parameters[p] = memory_zeros(elements, dtype_size(c->precision.compute));
         if (tensors_find2(exact, "grad", c->parameters[p].name) == NULL)
             continue;
         n->micro[p] = memory_zeros(elements, dtype_size(c->precision.compute));
-        for (int r = 0; r < c->world_size; r++)
+        for (int r = 0; r < case_data_ranks(c); r++)
             n->ranks[(size_t)r * count + p] = memory_zeros(elements, dtype_size(n->sums));
     }
     return model_create(&n->m, c, c->precision.compute, error) &&
-           model_pass_open(&n->pass, &n->m, (c->global_rows + c->world_size - 1) / c->world_size, error);
+           model_pass_open(&n->pass, &n->m, (c->global_rows + case_data_ranks(c) - 1) / case_data_ranks(c), error);
 }
 
 static void noise_close(struct noise *n)
@@ -67,7 +67,7 @@ static void noise_close(struct noise *n)
     for (int p = 0; p < count; p++) {
         free(n->parameters[p]);
         free(n->micro[p]);
-        for (int r = 0; r < n->c->world_size; r++)
+        for (int r = 0; r < case_data_ranks(n->c); r++)
             free(n->ranks[r * count + p]);
     }
     free(n->x);
@@ -115,10 +115,10 @@ static bool add_micro(struct noise *n, int step, int micro, int rank, bool *fini
     struct model_batch batch;
     int64_t first, end;
     double loss;
-    case_rows(c, rank, c->world_size, &first, &end);
+    case_rows(c, rank, case_data_ranks(c), &first, &end);
     if (!model_batch_at(c, n->data, step, micro, first, end, n->x, &batch, error))
         return false;
-    batch.scale = loss_rank_factor(c, n->data, step, micro, rank, c->world_size) * n->loss_scale;
+    batch.scale = loss_rank_factor(c, n->data, step, micro, rank, case_data_ranks(c)) * n->loss_scale;
     for (int p = 0; p < c->parameter_count; p++)
         if (n->micro[p] != NULL)
             memset(n->micro[p], 0, (size_t)c->parameters[p].count * dtype_size(compute));
@@ -136,10 +136,10 @@ static bool run_ranks(struct noise *n, int step, bool *finite, struct error *err
 {
     const struct fsdp_case *c = n->c;
     *finite = true;
-    for (int i = 0; i < c->world_size * c->parameter_count; i++)
+    for (int i = 0; i < case_data_ranks(c) * c->parameter_count; i++)
         if (n->ranks[i] != NULL)
             memset(n->ranks[i], 0, (size_t)c->parameters[i % c->parameter_count].count * dtype_size(n->sums));
-    for (int r = 0; r < c->world_size; r++)
+    for (int r = 0; r < case_data_ranks(c); r++)
         for (int m = 0; m < c->data.micros; m++)
             if (!add_micro(n, step, m, r, finite, error))
                 return false;
@@ -176,7 +176,7 @@ static double reduce(enum order order, enum dtype type, int n, double *v, int ch
 static double mean_of(const struct noise *n, int p, int64_t e, enum order order, bool divide_first)
 {
     const enum dtype type = n->c->precision.reduce;
-    const int ranks = n->c->world_size;
+    const int ranks = case_data_ranks(n->c);
     double v[ranks];
     for (int r = 0; r < ranks; r++) {
         v[r] = rounded(type, dtype_get(n->sums, n->ranks[r * n->c->parameter_count + p], e));
@@ -204,7 +204,7 @@ static struct distance distance_of(const struct noise *n, int p, const double *e
 static void add_noise(const struct noise *n, int p, double worst[2])
 {
     const struct tensor *g = tensors_find2(n->exact, "grad", n->c->parameters[p].name);
-    for (int i = 0; g != NULL && i < (n->c->world_size == 1 ? 1 : 2 * ORDER_COUNT); i++) {
+    for (int i = 0; g != NULL && i < (case_data_ranks(n->c) == 1 ? 1 : 2 * ORDER_COUNT); i++) {
         struct distance d = distance_of(n, p, g->data, (enum order)(i / 2), i % 2);
         worst[0] = fmax(worst[0], sqrt(d.squares));
         worst[1] = fmax(worst[1], d.largest);

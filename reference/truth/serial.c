@@ -42,7 +42,7 @@ static void state_close(struct serial_state *s, const struct fsdp_case *c)
 // Rows of the largest rank.
 static int64_t most_rows(const struct fsdp_case *c)
 {
-    return (c->global_rows + c->world_size - 1) / c->world_size;
+    return (c->global_rows + case_data_ranks(c) - 1) / case_data_ranks(c);
 }
 
 static void steps_open(struct serial *s)
@@ -131,15 +131,15 @@ bool serial_micro(struct serial *s, int step, int micro, bool backward, double *
     struct model_arrays arrays = {(const void *const *)s->now.p, (void *const *)wanted};
     bool ok = true;
     *loss = 0;
-    for (int rank = 0; ok && rank < s->c->world_size; rank++) {
+    for (int rank = 0; ok && rank < case_data_ranks(s->c); rank++) {
         struct model_batch batch;
         int64_t first, end;
         double own;
-        case_rows(s->c, rank, s->c->world_size, &first, &end);
+        case_rows(s->c, rank, case_data_ranks(s->c), &first, &end);
         ok = model_batch_at(s->c, s->data, step, micro, first, end, s->x, &batch, error);
         if (!ok)
             break;
-        batch.scale = loss_rank_factor(s->c, s->data, step, micro, rank, s->c->world_size) / s->c->world_size;
+        batch.scale = loss_rank_factor(s->c, s->data, step, micro, rank, case_data_ranks(s->c)) / case_data_ranks(s->c);
         model_pass_forward(&s->pass, &batch, &arrays, &own);
         if (batch.scale != 0)
             *loss += batch.scale * own;

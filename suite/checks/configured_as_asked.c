@@ -1,7 +1,7 @@
 // Claim: what the worker configured is what the case asks for.
 // Source: the contract of a verdict (docs/method.md): a requested mode is never silently downgraded.
-// How: the strings of hello's `configured` against the case, field by field, on every rank. The strategy must be among them;
-//     other fields count where the worker names them. A framework's own names (layout any) are not judged.
+// How: the strings of hello's `configured` against the case, field by field, on every rank. The strategy must be among them, and a tensor or
+//     pipeline axis where the case has one; other fields count where the worker names them. A framework's own names (layout any) are not judged.
 // Catches: Z19 (a precision policy that did not arrive), and any silent downgrade
 // Blind to: a worker that says what was asked and does another thing; the shard sizes and figures of other checks see that
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "suite/checks/check.h"
 
-enum { FIELDS = 12 };
+enum { FIELDS = 14 };
 struct field { const char *name; char expected[32]; const char *classes; };
 
 static const char *truth_word(bool b) { return b ? "true" : "false"; }
@@ -29,6 +29,10 @@ static int expected_fields(const struct fsdp_case *c, struct field *f)
     snprintf(text, sizeof text, "%dx%d", s->replicas, s->shards);
     expect(&f[n++], "strategy", strategy_name(s->strategy), "");
     expect(&f[n++], "mesh", text, "Z02");
+    snprintf(text, sizeof text, "%d", s->tensor);
+    expect(&f[n++], "tensor", text, "");
+    snprintf(text, sizeof text, "%d", s->pipeline);
+    expect(&f[n++], "pipeline", text, "");
     expect(&f[n++], "parameter", dtype_name(p->parameter), "Z19 Z20");
     expect(&f[n++], "compute", dtype_name(p->compute), "Z19");
     expect(&f[n++], "reduce", dtype_name(p->reduce), "Z19");
@@ -57,6 +61,10 @@ static void judge(const struct evidence *e, struct finding *f)
         json_t *configured = hello ? json_object_get(hello->fields, "configured") : NULL;
         if (!json_is_string(json_object_get(configured, "strategy")))
             finding_fail(f, "", "rank %d does not say which strategy it configured", r);
+        const struct { const char *name; int size; } axes[] = {{"tensor", e->c->sharding.tensor}, {"pipeline", e->c->sharding.pipeline}};
+        for (int k = 0; k < 2; k++)
+            if (axes[k].size > 1 && !json_is_string(json_object_get(configured, axes[k].name)))
+                finding_fail(f, "", "rank %d does not say which %s it configured, the case asks for %d", r, axes[k].name, axes[k].size);
         for (int k = 0; k < count; k++) {
             const char *said = json_string_value(json_object_get(configured, fields[k].name));
             seen += said != NULL;

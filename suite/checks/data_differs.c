@@ -8,13 +8,13 @@
 
 #include "suite/checks/check.h"
 
-static bool applies(const struct evidence *e) { return e->world_size > 1 || e->c->data.micros > 1; }
+static bool applies(const struct evidence *e) { return case_data_ranks(e->c) > 1 || e->c->data.micros > 1; }
 
 // Bytes of the rows of (step, micro, rank) in one tensor.
 static const char *rows_of(const struct fsdp_case *c, const struct tensor *t, int64_t step, int64_t micro, int rank, size_t *bytes)
 {
     int64_t first, end, row = t->count / (c->data.steps * c->data.micros * c->global_rows);
-    case_rows(c, rank, c->world_size, &first, &end);
+    case_rows(c, rank, case_data_ranks(c), &first, &end);
     *bytes = (size_t)((end - first) * row) * dtype_size(t->dtype);
     return (const char *)t->data + (size_t)(((step * c->data.micros + micro) * c->global_rows + first) * row) * dtype_size(t->dtype);
 }
@@ -22,7 +22,7 @@ static const char *rows_of(const struct fsdp_case *c, const struct tensor *t, in
 // Cells are (micro, rank) of one step, numbered micro * N + rank. Equal in every input tensor?
 static bool same_cell(const struct evidence *e, int64_t step, int a, int b)
 {
-    int n = e->world_size;
+    int n = case_data_ranks(e->c);
     for (int i = 0; i < e->truth->data.count; i++) {
         const struct tensor *t = &e->truth->data.items[i];
         size_t x_bytes, y_bytes;
@@ -40,7 +40,8 @@ static bool has_weight(const struct evidence *e, int64_t step, int cell)
 {
     const struct tensor *t = tensors_find(&e->truth->data, "weight");
     size_t bytes;
-    const char *w = t ? rows_of(e->c, t, step, cell / e->world_size, cell % e->world_size, &bytes) : NULL;
+    int n = case_data_ranks(e->c);
+    const char *w = t ? rows_of(e->c, t, step, cell / n, cell % n, &bytes) : NULL;
     for (size_t i = 0; w && i < bytes / sizeof(float); i++)
         if (((const float *)(const void *)w)[i] != 0)
             return true;
@@ -49,16 +50,16 @@ static bool has_weight(const struct evidence *e, int64_t step, int cell)
 
 static void judge(const struct evidence *e, struct finding *f)
 {
-    int cells = (int)e->c->data.micros * e->world_size;
+    int n = case_data_ranks(e->c), cells = (int)e->c->data.micros * n;
     bool chosen = e->c->data.recipe && (strcmp(e->c->data.recipe, "values") == 0 || strcmp(e->c->data.recipe, "given") == 0);
     for (int64_t step = 0; step < e->c->data.steps; step++)
         for (int a = 0, alike = 0; a < cells; a++) {
             if (!has_weight(e, step, a) && !e->c->data.uneven_tokens)
-                finding_broken(f, "step %lld: the rows of rank %d, microbatch %d have no loss weight", (long long)step, a % e->world_size, a / e->world_size);
+                finding_broken(f, "step %lld: the rows of rank %d, microbatch %d have no loss weight", (long long)step, a % n, a / n);
             for (int b = a + 1; b < cells; b++)
                 if (same_cell(e, step, a, b) && (!chosen || ++alike == cells * (cells - 1) / 2))
                     finding_broken(f, "step %lld: rank %d, microbatch %d has the same data as rank %d, microbatch %d", (long long)step,
-                                   a % e->world_size, a / e->world_size, b % e->world_size, b / e->world_size);
+                                   a % n, a / n, b % n, b / n);
         }
     if (cells > 1 && e->truth->data.count > 1)
         finding_pass(f, "%d shares of data per step, all different", cells);

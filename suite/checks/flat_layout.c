@@ -23,22 +23,24 @@ static int64_t held_total(const struct evidence *e, enum held of, int rank)
     return total;
 }
 
-static int64_t end_of(const struct held_part *part)
+// The rank of another shard in the same replica, stage and tensor coordinate.
+static int peer_of(const struct evidence *e, int rank, int shard)
 {
-    int64_t end = 0;
-    for (int k = 0; k < part->count; k++)
-        end = part->ranges[k].offset + part->ranges[k].length > end ? part->ranges[k].offset + part->ranges[k].length : end;
-    return end;
+    struct rank_place at = case_place(e->c, rank);
+    return case_rank_at(e->c, at.stage, at.replica * e->c->sharding.shards + shard, at.tensor);
 }
 
-// Within a tensor, a later shard starts where the earlier one ended.
+// Within a tensor, a later shard starts where the earlier one ended; of a tensor-parallel part, which need not be one piece, after it.
 static void judge_order(const struct evidence *e, struct finding *f, enum held of, int rank)
 {
+    int earlier = peer_of(e, rank, case_place(e->c, rank).shard - 1);
     for (int p = 0; p < e->c->parameter_count; p++) {
-        const struct held_part *mine = &holdings_rank(e, of, rank)->parts[p], *before = &holdings_rank(e, of, rank - 1)->parts[p];
-        if (mine->count > 0 && before->count > 0 && mine->ranges[0].offset != end_of(before))
+        const struct held_part *mine = &holdings_rank(e, of, rank)->parts[p], *before = &holdings_rank(e, of, earlier)->parts[p];
+        int64_t start = mine->count > 0 ? mine->ranges[0].offset : 0, end = holdings_extent(before).offset + holdings_extent(before).length;
+        bool follows = e->c->sharding.tensor > 1 ? holdings_extent(mine).offset >= end : start == end;
+        if (mine->count > 0 && before->count > 0 && !follows)
             finding_fail(f, "Z11 Z25", "%s of %s: rank %d ends at %lld, rank %d starts at %lld", held_name(of), e->c->parameters[p].name,
-                         rank - 1, (long long)end_of(before), rank, (long long)mine->ranges[0].offset);
+                         earlier, (long long)end, rank, (long long)start);
     }
 }
 
@@ -55,12 +57,13 @@ static void judge(const struct evidence *e, struct finding *f)
 {
     for (enum held of = HELD_PARAMETER; of < HELD_COUNT; of++)
         for (int r = 0; r < e->world_size && holdings_must_shard(e->c, of) && holdings_complete(e, of); r++) {
-            const struct held_rank *held = holdings_rank(e, of, r), *first = holdings_rank(e, of, 0);
-            int64_t size = held_total(e, of, r) + held->padding, expected = held_total(e, of, 0) + first->padding;
+            int reference = e->c->sharding.tensor > 1 || e->c->sharding.pipeline > 1 ? peer_of(e, r, 0) : 0; // its own part of the model
+            const struct held_rank *held = holdings_rank(e, of, r), *first = holdings_rank(e, of, reference);
+            int64_t size = held_total(e, of, r) + held->padding, expected = held_total(e, of, reference) + first->padding;
             if (equal_cut(e, of))
-                finding_compare(f, (double)llabs((long long)(size - expected)), 0, "elements", "Z11", "%s: rank %d holds %lld elements with padding, rank 0 holds %lld",
-                                held_name(of), r, (long long)size, (long long)expected);
-            if (r % e->c->sharding.shards > 0)
+                finding_compare(f, (double)llabs((long long)(size - expected)), 0, "elements", "Z11", "%s: rank %d holds %lld elements with padding, rank %d holds %lld",
+                                held_name(of), r, (long long)size, reference, (long long)expected);
+            if (case_place(e->c, r).shard > 0)
                 judge_order(e, f, of, r);
             if (held->has_padding_max)
                 finding_compare(f, held->padding_max, 0, "", "Z18 Z11", "%s: the largest value in rank %d's %lld elements of padding is %g", held_name(of), r,

@@ -3,11 +3,13 @@
 // Source: PyTorch documentation, clip_grad_norm_: factor = min(1, limit / (norm + 1e-6)); docs/protocol.md allows limit / norm too.
 // How: the norm of the subject's own gradient in float64 against what each rank logged, then the clipped gradient itself against
 //     gradient times factor. Bound: relative error (n + 8) 2^-24 + (tensors + N + 4) u, n elements summed in float32 or wider and partial norms
-//     stored in the gradient's dtype of roundoff u (Higham, chapter 4). Norms of one shard and of replicas counted again are named.
+//     stored in the gradient's dtype of roundoff u (Higham, chapter 4). Norms of one shard, of one tensor
+//     coordinate or stage, and of replicas or of what tensor ranks hold alike counted again are named.
 // Catches: Z07 Z08 Z23
 // Blind to: an unclipped run; norms of gradients that are themselves wrong (other checks judge those)
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "harness/judge/holdings.h"
 #include "harness/judge/norm.h"
@@ -15,6 +17,57 @@
 #include "suite/checks/check.h"
 
 static bool applies(const struct evidence *e) { return e->c->clip != CLIP_OFF && program_count(e->c, VERB_CLIP) > 0; }
+
+// Did every rank log the norm of what the ranks of its own tensor coordinate (of its own stage) hold?
+static bool logged_by_axis(const struct evidence *e, const struct tensors *set, int nth, bool by_stage, double bound)
+{
+    bool all = holdings_complete(e, HELD_GRADIENT), *members = calloc((size_t)e->world_size + 1, sizeof *members);
+    for (int r = 0; all && r < e->world_size; r++) {
+        const struct event *event = answer_find(&e->answers[r], EVENT_CLIP, nth);
+        struct rank_place own = case_place(e->c, r);
+        double logged;
+        for (int q = 0; q < e->world_size; q++) {
+            struct rank_place other = case_place(e->c, q);
+            members[q] = by_stage ? other.stage == own.stage : other.tensor == own.tensor;
+        }
+        all = event && event_number(event, "norm", &logged) && judge_compare(fabs(logged / norm_of_members(e, set, "grad", members).value - 1), bound);
+    }
+    free(members);
+    return all;
+}
+
+// The norm that counts an element once for each tensor coordinate that holds it.
+static double norm_counted_by_tensor(const struct evidence *e, const struct tensors *set)
+{
+    bool *members = calloc((size_t)e->world_size + 1, sizeof *members);
+    double sum = 0;
+    for (int t = 0; t < e->c->sharding.tensor && holdings_complete(e, HELD_GRADIENT); t++) {
+        for (int r = 0; r < e->world_size; r++)
+            members[r] = case_place(e->c, r).tensor == t;
+        double own = norm_of_members(e, set, "grad", members).value;
+        sum += e->c->clip == CLIP_L2 ? own * own : own;
+    }
+    free(members);
+    return e->c->clip == CLIP_L2 ? sqrt(sum) : sum;
+}
+
+// Names a wrong norm on the tensor or pipeline axis, NULL where it is none of these.
+static const char *name_on_axes(const struct evidence *e, const struct tensors *set, int nth, double logged, double bound, char *text, size_t size)
+{
+    if (e->c->sharding.pipeline > 1 && logged_by_axis(e, set, nth, true, bound)) {
+        snprintf(text, size, ": it is the norm of the rank's own pipeline stage");
+        return "Z07";
+    }
+    if (e->c->sharding.tensor > 1 && logged_by_axis(e, set, nth, false, bound)) {
+        snprintf(text, size, ": it is the norm of the rank's own tensor-parallel part");
+        return "Z07";
+    }
+    if (e->c->sharding.tensor > 1 && e->c->clip != CLIP_LINF && judge_compare(fabs(logged / norm_counted_by_tensor(e, set) - 1), bound)) {
+        snprintf(text, size, ": what all %d tensor-parallel ranks hold alike is counted %d times", e->c->sharding.tensor, e->c->sharding.tensor);
+        return "Z08";
+    }
+    return NULL;
+}
 
 // Names a wrong norm; classes by what the figures support.
 static const char *name_norm(const struct evidence *e, const struct tensors *set, int nth, double logged, double right, double bound, char *text, size_t size)
@@ -35,6 +88,9 @@ static const char *name_norm(const struct evidence *e, const struct tensors *set
         snprintf(text, size, ": replicas are counted %d times", e->c->sharding.replicas);
         return "Z08";
     }
+    const char *on_axes = name_on_axes(e, set, nth, logged, bound, text, size);
+    if (on_axes)
+        return on_axes;
     snprintf(text, size, ": %.6g times the right one", logged / right);
     return logged < right ? "Z07 Z08" : "Z08 Z07";
 }

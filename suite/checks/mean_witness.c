@@ -13,7 +13,7 @@ static bool applies(const struct evidence *e)
 {
     const struct fsdp_case *c = e->c;
     // in a narrower type the sum over a rank's own rows may round
-    bool sums = c->precision.compute == DTYPE_F32 || c->global_rows == c->world_size;
+    bool sums = c->precision.compute == DTYPE_F32 || c->global_rows == case_data_ranks(c);
     return sums && c->layer == LAYER_WITNESS && c->precision.reduce == DTYPE_F32 && c->precision.parameter == DTYPE_F32 &&
            c->precision.loss_scale == LOSS_SCALE_NONE;
 }
@@ -22,7 +22,7 @@ static void judge(const struct evidence *e, struct finding *f)
 {
     exact_judge(e, f, OBSERVE_GRAD, NULL, "");
     if (f->emitted && f->verdict == VERDICT_PASS)
-        snprintf(f->message, sizeof f->message, "policy found: the mean over %d ranks, each of %lld microbatches once", e->world_size, (long long)e->c->data.micros);
+        snprintf(f->message, sizeof f->message, "policy found: the mean over %d ranks, each of %lld microbatches once", case_data_ranks(e->c), (long long)e->c->data.micros);
 }
 
 const struct check check_mean_witness = {

@@ -8,7 +8,7 @@
 
 static bool applies(const struct evidence *e)
 {
-    return exact_case(e) && (e->c->sharding.strategy == STRATEGY_HYBRID || e->world_size == 1);
+    return exact_case(e) && (e->c->sharding.strategy == STRATEGY_HYBRID || case_data_ranks(e->c) == 1);
 }
 
 static void judge(const struct evidence *e, struct finding *f) { exact_judge(e, f, OBSERVE_GRAD, NULL, "Z02"); }

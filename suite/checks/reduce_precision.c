@@ -15,7 +15,7 @@ enum { MAX_RANKS = ORDERS_MAX_RANKS };
 static bool applies(const struct evidence *e)
 {
     const struct fsdp_case *c = e->c;
-    return c->layer == LAYER_WITNESS && c->world_size > 2 && c->world_size <= MAX_RANKS && c->data.micros == 1 &&
+    return c->layer == LAYER_WITNESS && case_data_ranks(c) > 2 && case_data_ranks(c) <= MAX_RANKS && c->data.micros == 1 &&
            c->loss != LOSS_MEAN_OF_RANKS && c->precision.loss_scale == LOSS_SCALE_NONE;
 }
 
@@ -23,16 +23,17 @@ static bool applies(const struct evidence *e)
 static int64_t judge_tensor(const struct evidence *e, const struct tensor *x, const struct tensors *own, const char *name, int64_t *narrow, int64_t *first)
 {
     int64_t outside = 0;
+    int n = case_data_ranks(e->c);
     for (int64_t i = 0; i < x->count; i++) {
         double terms[MAX_RANKS], value = dtype_get(x->dtype, x->data, i);
-        for (int r = 0; r < e->world_size; r++) {
+        for (int r = 0; r < n; r++) {
             const struct tensor *t = tensors_find2(&own[r], "grad", name);
-            terms[r] = e->world_size * dtype_get(t->dtype, t->data, i);
+            terms[r] = n * dtype_get(t->dtype, t->data, i);
         }
-        if (orders_reach(value, terms, e->world_size, e->c->precision.reduce, x->dtype))
+        if (orders_reach(value, terms, n, e->c->precision.reduce, x->dtype))
             continue;
         *first = outside++ == 0 ? i : *first;
-        *narrow += orders_reach(value, terms, e->world_size, DTYPE_BF16, x->dtype);
+        *narrow += orders_reach(value, terms, n, DTYPE_BF16, x->dtype);
     }
     return outside;
 }
@@ -40,12 +41,13 @@ static int64_t judge_tensor(const struct evidence *e, const struct tensor *x, co
 static void judge(const struct evidence *e, struct finding *f)
 {
     struct tensors own[MAX_RANKS] = {{0}};
+    int n = case_data_ranks(e->c);
     for (int at = program_next(e->c, VERB_OBSERVE, 0); at >= 0; at = program_next(e->c, VERB_OBSERVE, at + 1)) {
         struct program_label l = program_label_at(e->c, at);
         const struct observed *o = evidence_find(e, l.label);
         const struct tensors *parameters = gradient_parameters(e, &l);
         bool ok = o && parameters && l.what & OBSERVE_GRAD && l.gradient_step >= 0;
-        for (int r = 0; ok && r < e->world_size; r++)
+        for (int r = 0; ok && r < n; r++)
             ok = gradient_of(e, &l, parameters, (struct share){r, -1}, &own[r], NULL, NULL);
         for (int p = 0; ok && p < e->c->parameter_count; p++) {
             const struct tensor *x = tensors_find2(&o->full, "grad", e->c->parameters[p].name);
@@ -56,7 +58,7 @@ static void judge(const struct evidence *e, struct finding *f)
                                 (long long)outside, (long long)x->count, e->c->parameters[p].name, dtype_name(e->c->precision.reduce), (long long)first,
                                 dtype_get(x->dtype, x->data, first), outside && narrow == outside ? "; policy found: a reduction in bf16" : "");
         }
-        for (int r = 0; r < e->world_size; r++)
+        for (int r = 0; r < n; r++)
             tensors_free(&own[r]);
     }
 }

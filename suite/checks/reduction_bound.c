@@ -27,7 +27,7 @@ static double magnitude(const struct evidence *e, const char *name, int step, in
 static void judge_label(const struct evidence *e, struct finding *f, const struct program_label *l, const struct tensors *x, const struct tensors *ref)
 {
     double u = fmax(dtype_unit_roundoff(e->c->precision.reduce), dtype_unit_roundoff(e->c->precision.compute));
-    double terms = (double)(e->c->data.micros * e->c->global_rows) + e->world_size;
+    double terms = (double)(e->c->data.micros * e->c->global_rows) + case_data_ranks(e->c);
     for (int p = 0; p < e->c->parameter_count; p++) {
         const char *name = e->c->parameters[p].name;
         const struct tensor *a = tensors_find2(x, "grad", name), *b = tensors_find2(ref, "grad", name);

@@ -9,7 +9,7 @@ static const char sample_case[] =
     " \"parameters\": [\n"
     "  {\"name\": \"layers.0.weight\", \"shape\": [8, 6], \"unit\": \"layers.0\", \"tied_to\": null, \"decay\": true},\n"
     "  {\"name\": \"layers.1.weight\", \"shape\": [4, 8], \"unit\": \"layers.1\", \"tied_to\": null, \"decay\": true}],\n"
-    " \"sharding\": {\"strategy\": \"full\", \"mesh\": [1, 2], \"layout\": \"flat\", \"reshard_after_forward\": true, \"reshard_ranks\": 0,\n"
+    " \"sharding\": {\"strategy\": \"full\", \"mesh\": [1, 2], \"tensor\": 1, \"pipeline\": 1, \"layout\": \"flat\", \"reshard_after_forward\": true, \"reshard_ranks\": 0,\n"
     "  \"wrap\": {\"policy\": \"block\", \"min_parameters\": 0, \"pattern\": \"\"}, \"prefetch\": {\"forward\": 0, \"backward\": 1},\n"
     "  \"offload\": \"none\", \"activation_checkpointing\": false},\n"
     " \"precision\": {\"parameter\": \"f32\", \"compute\": \"f32\", \"reduce\": \"f32\", \"optimizer_state\": \"f32\",\n"

@@ -39,7 +39,7 @@ static struct fsdp_case transformer_case(void)
         .model = {.kind = MODEL_TRANSFORMER, .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .ffn = 64, .vocab = 50, .context = 16,
                   .norm = NORM_RMSNORM, .position = POSITION_ROPE, .activation = ACTIVATION_SWIGLU, .tied = true, .norm_eps = 1e-5, .rope_theta = 1e4},
         .parameter_count = 2, .parameters = memory_zeros(2, sizeof(struct case_parameter)),
-        .sharding = {.strategy = STRATEGY_HYBRID, .replicas = 2, .shards = 2, .layout = SHARD_FLAT, .wrap = WRAP_PATTERN,
+        .sharding = {.strategy = STRATEGY_HYBRID, .replicas = 1, .shards = 1, .tensor = 2, .pipeline = 2, .layout = SHARD_FLAT, .wrap = WRAP_PATTERN,
                      .wrap_pattern = memory_text("blocks.*"), .wrap_min_parameters = 100000000000, .prefetch_backward = 1, .offload = OFFLOAD_CPU},
         .precision = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, LOSS_SCALE_DYNAMIC, 65536, 2, 0.5, 2000},
         .optimizer = {.kind = OPTIMIZER_ADAMW, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 4.9406564584124654e-324, .weight_decay = 1.0 / 3},

@@ -38,7 +38,7 @@ static inline bool small_make(struct small *s, int ranks, bool reuse, struct err
                                    .sizes = reuse ? small_square : small_sizes, .calls = reuse ? small_again : small_calls};
     c->precision = (struct precision_spec){DTYPE_F64, DTYPE_F64, DTYPE_F64, DTYPE_F64, LOSS_SCALE_NONE, 1, 2, 0.5, 2};
     c->optimizer = (struct optimizer_spec){.kind = OPTIMIZER_SGD, .lr = 0.0078125};
-    c->sharding = (struct sharding_spec){.replicas = 1, .shards = ranks, .reshard_after_forward = true, .wrap_pattern = (char *)""};
+    c->sharding = (struct sharding_spec){.replicas = 1, .shards = ranks, .tensor = 1, .pipeline = 1, .reshard_after_forward = true, .wrap_pattern = (char *)""};
     c->data = (struct data_spec){.steps = SMALL_STEPS, .micros = SMALL_MICROS};
     if (!model_parameter_table(c, error))
         return false;

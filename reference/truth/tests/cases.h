@@ -59,7 +59,7 @@ static inline struct fsdp_case empty_case(const char *recipe, int ranks, int64_t
 {
     return (struct fsdp_case){
         .id = memory_text("test"), .family = memory_text("test"), .layer = LAYER_WITNESS, .world_size = ranks, .global_rows = rows,
-        .seed = 7, .sharding = {.strategy = STRATEGY_FULL, .replicas = 1, .shards = ranks, .wrap_pattern = memory_text("")},
+        .seed = 7, .sharding = {.strategy = STRATEGY_FULL, .replicas = 1, .shards = ranks, .tensor = 1, .pipeline = 1, .wrap_pattern = memory_text("")},
         .precision = {.scale_initial = 1, .scale_growth = 2, .scale_backoff = 0.5, .scale_interval = 2000},
         .optimizer = {.kind = OPTIMIZER_SGD, .lr = 0.25, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
         .data = {.recipe = memory_text(recipe), .density = 0.6, .std = 0.1, .steps = steps, .micros = micros, .init = NAN},

@@ -84,7 +84,7 @@ static void make_case(struct fsdp_case *c, const char *id)
 {
     *c = (struct fsdp_case){.id = (char *)id, .family = (char *)"worker", .world_size = 1, .global_rows = 4, .seed = 1, .checkpoint = (char *)"/tmp/unused"};
     c->model = (struct model_spec){.kind = MODEL_MLP, .size_count = 3, .sizes = sizes, .call_count = 2, .calls = calls, .bias = true};
-    c->sharding = (struct sharding_spec){.strategy = STRATEGY_FULL, .replicas = 1, .shards = 1, .layout = SHARD_FLAT,
+    c->sharding = (struct sharding_spec){.strategy = STRATEGY_FULL, .replicas = 1, .shards = 1, .tensor = 1, .pipeline = 1, .layout = SHARD_FLAT,
                                          .reshard_after_forward = true, .wrap_pattern = (char *)""};
     c->precision = (struct precision_spec){DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, LOSS_SCALE_NONE, 1, 2, 0.5, 2000};
     c->optimizer = (struct optimizer_spec){.kind = OPTIMIZER_SGD, .lr = 0.5};

@@ -64,7 +64,7 @@ struct synthetic {
     double losses[64];
 };
 
-static const char synthetic_manifest[] = "title: synthetic\ncommand: [\"/bin/true\"]\nranks: [1, 8]\ncompute: [f32, bf16, f16]\nreduce: [f32, bf16]\n";
+static const char synthetic_manifest[] = "title: synthetic\ncommand: [\"/bin/true\"]\nranks: [1, 8]\ntensor: [1, 8]\npipeline: [1, 8]\ncompute: [f32, bf16, f16]\nreduce: [f32, bf16]\n";
 
 static void synthetic_write(const char *path, const char *text)
 {
@@ -130,18 +130,57 @@ static struct range synthetic_flat(const struct fsdp_case *c, int p, int shard)
     return (struct range){first, end - first};
 }
 
+// The stage of a parameter: units in the order of the table, evenly cut; the root with the first.
+static int synthetic_stage(const struct fsdp_case *c, int p)
+{
+    int units = 0, mine = 0;
+    for (int q = 0; q < c->parameter_count; q++) {
+        if (!*c->parameters[q].unit || (q > 0 && strcmp(c->parameters[q].unit, c->parameters[q - 1].unit) == 0))
+            continue;
+        units++;
+        mine = q <= p ? units - 1 : mine;
+    }
+    return *c->parameters[p].unit ? mine * c->sharding.pipeline / units : 0;
+}
+
+// With tensor or pipeline ranks: matrices of blocks are cut by columns between tensor coordinates, then sharded by chunks of rows.
+static size_t synthetic_ranges(const struct fsdp_case *c, int p, int rank, bool sharded, char *text, size_t size)
+{
+    const struct case_parameter *parameter = &c->parameters[p];
+    struct rank_place at = case_place(c, rank);
+    int64_t rows = parameter->shape[0], row = parameter->count / rows, first = 0, end = row;
+    struct range chunk = sharded ? holdings_chunk_rows(rows, at.shard, c->sharding.shards) : (struct range){0, rows};
+    size_t used = 0;
+    if (parameter->dims > 1 && *parameter->unit) {
+        first = row * at.tensor / c->sharding.tensor;
+        end = row * (at.tensor + 1) / c->sharding.tensor;
+    }
+    text[0] = 0;
+    for (int64_t r = chunk.offset; r < chunk.offset + chunk.length && synthetic_stage(c, p) == at.stage; r++)
+        used += (size_t)snprintf(text + used, size - used, "%s[%lld, %lld]", used ? ", " : "", (long long)(r * row + first), (long long)(end - first));
+    return used;
+}
+
 static void synthetic_shards(struct synthetic *s, int rank, enum held of, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "{\"event\": \"shards\", \"of\": \"%s\", \"parts\": {", held_name(of));
     bool first = true, flat = s->c->sharding.layout == SHARD_FLAT;
-    int shard = rank % s->c->sharding.shards;
+    int shard = case_place(s->c, rank).shard;
     int64_t held = 0, largest = 0;
+    bool parallel = s->c->sharding.tensor > 1 || s->c->sharding.pipeline > 1;
+    char ranges[4096];
     for (int p = 0; p < s->c->parameter_count; p++) {
         if (s->c->parameters[p].tied_to >= 0)
             continue;
         struct range r = !holdings_must_shard(s->c, of) ? (struct range){0, s->c->parameters[p].count}
                          : flat                         ? synthetic_flat(s->c, p, shard)
                                                         : holdings_chunk(&s->c->parameters[p], shard, s->c->sharding.shards);
+        if (parallel) {
+            synthetic_ranges(s->c, p, rank, holdings_must_shard(s->c, of), ranges, sizeof ranges);
+            used += (size_t)snprintf(text + used, size - used, "%s\"%s\": [%s]", first ? "" : ", ", s->c->parameters[p].name, ranges);
+            first = false;
+            continue;
+        }
         used += (size_t)snprintf(text + used, size - used, "%s\"%s\": [[%lld, %lld]]", first ? "" : ", ", s->c->parameters[p].name,
                                  (long long)r.offset, (long long)r.length);
         held += r.length;
@@ -298,8 +337,8 @@ static void synthetic_start(struct synthetic *s)
         const struct sharding_spec *h = &s->c->sharding;
         const struct precision_spec *p = &s->c->precision;
         synthetic_say(s, r, "{\"event\": \"hello\", \"case\": \"%s\", \"rank\": %d, \"world_size\": %d, \"implementation\": \"synthetic\", \"version\": \"1\", \"configured\": "
-                      "{\"strategy\": \"%s\", \"mesh\": \"%dx%d\", \"compute\": \"%s\", \"reduce\": \"%s\"}}\n", s->c->id, r, s->c->world_size,
-                      strategy_name(h->strategy), h->replicas, h->shards, dtype_name(p->compute), dtype_name(p->reduce));
+                      "{\"strategy\": \"%s\", \"mesh\": \"%dx%d\", \"tensor\": \"%d\", \"pipeline\": \"%d\", \"compute\": \"%s\", \"reduce\": \"%s\"}}\n", s->c->id, r, s->c->world_size,
+                      strategy_name(h->strategy), h->replicas, h->shards, h->tensor, h->pipeline, dtype_name(p->compute), dtype_name(p->reduce));
         for (enum held of = HELD_PARAMETER; of < HELD_COUNT; of++) {
             synthetic_shards(s, r, of, shards, sizeof shards);
             synthetic_say(s, r, "%s", shards);
@@ -316,9 +355,10 @@ static void synthetic_losses(struct synthetic *s)
     double factor = s->fault && s->fault->loss_factor != 0 ? s->fault->loss_factor : 1;
     for (int at = 0; at < s->c->program_length; at++) {
         const struct instruction *n = &s->c->program[at];
-        double share = s->losses[n->step] / (double)(s->c->world_size * s->c->data.micros) * factor;
+        double share = s->losses[n->step] / (double)(case_data_ranks(s->c) * s->c->data.micros) * factor;
         for (int r = 0; (n->verb == VERB_MICRO || n->verb == VERB_FORWARD) && r < s->c->world_size; r++)
-            synthetic_say(s, r, "{\"event\": \"micro\", \"step\": %d, \"micro\": %d, \"loss\": %s, \"tokens\": 1, \"seconds\": 0}\n", n->step, n->micro, synthetic_number(share));
+            synthetic_say(s, r, "{\"event\": \"micro\", \"step\": %d, \"micro\": %d, \"loss\": %s, \"tokens\": 1, \"seconds\": 0}\n", n->step, n->micro,
+                          synthetic_number(case_place(s->c, r).stage == s->c->sharding.pipeline - 1 ? share : 0));
         for (int r = 0; n->verb == VERB_EVAL && r < s->c->world_size; r++) // where the step that follows is trained
             synthetic_say(s, r, "{\"event\": \"eval\", \"step\": %d, \"micro\": %d, \"loss\": %s}\n", n->step, n->micro, synthetic_number(share));
     }

@@ -1,10 +1,12 @@
 """The rows of the global batch that a rank works on, and what its loss is multiplied with.
 
-Rank r of N takes rows floor(r G / N) to floor((r + 1) G / N). The factors make the *mean over ranks*
+Rank r of N takes rows floor(r G / N) to floor((r + 1) G / N); with tensor or pipeline ranks r and N count the data ranks. The factors make the *mean over ranks*
 of the gradients the gradient of the global loss (docs/protocol.md, The loss).
 """
 
 import torch
+
+from .job import data_ranks, place
 
 
 class Extra:
@@ -19,8 +21,8 @@ class Batches:
     def __init__(self, case, tensors, rank, device):
         self.case, self.rank, self.device = case, rank, device
         self.data = tensors
-        rows, n = case.global_rows, case.world_size
-        self.first, self.end = rank * rows // n, (rank + 1) * rows // n
+        rows, self.ranks, own = case.global_rows, data_ranks(case), place(case, rank).data
+        self.first, self.end = own * rows // self.ranks, (own + 1) * rows // self.ranks
 
     def part(self, name, step, micro):
         return self.data[name][step, micro, self.first:self.end].to(self.device)
@@ -41,7 +43,7 @@ class Batches:
 
     def scale(self, step, micro):
         """What the weighted sum of this rank's losses is multiplied with."""
-        n, weight = self.case.world_size, self.data["weight"].to(torch.float64)
+        n, weight = self.ranks, self.data["weight"].to(torch.float64)
         if self.case.loss == "sum":
             return float(n)
         if self.case.loss == "mean_of_tokens":

@@ -27,7 +27,7 @@ DEFAULT_STRATEGY = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer"}
 
 
 def make_case(model, world_size, batch, strategy):
-    sharding = {"strategy": strategy, "mesh": [world_size, 1] if strategy == "none" else [1, world_size], "layout": "any",
+    sharding = {"strategy": strategy, "mesh": [world_size, 1] if strategy == "none" else [1, world_size], "tensor": 1, "pipeline": 1, "layout": "any",
                 "reshard_after_forward": True, "reshard_ranks": 0,
                 "wrap": {"policy": "block", "min_parameters": 0, "pattern": ""},
                 "prefetch": {"forward": 0, "backward": 1}, "offload": "none", "activation_checkpointing": False}

@@ -51,7 +51,7 @@ MODEL = by("kind", {
         "bias": bool, "tied": bool, "norm_eps": NUMBER, "rope_theta": NUMBER},
 })
 SHARDING = {
-    "strategy": {"none", "optimizer", "grad", "full", "hybrid"}, "mesh": [int],
+    "strategy": {"none", "optimizer", "grad", "full", "hybrid"}, "mesh": [int], "tensor": int, "pipeline": int,
     "layout": {"per_parameter", "flat", "any"}, "reshard_after_forward": bool, "reshard_ranks": int,
     "wrap": {"policy": {"block", "root", "size", "pattern"}, "min_parameters": int, "pattern": str},
     "prefetch": {"forward": int, "backward": int}, "offload": {"none", "cpu"}, "activation_checkpointing": bool}
@@ -150,12 +150,28 @@ def read(path, kind):
 def read_case(path):
     case = read(path, CASE)
     sharding = case.sharding
-    if len(sharding.mesh) != 2 or sharding.mesh[0] * sharding.mesh[1] != case.world_size:
-        raise InputError(f"{path}.sharding.mesh: found {sharding.mesh}, expected two sizes whose product is {case.world_size}")
+    for axis in ("tensor", "pipeline"):
+        if getattr(sharding, axis) < 1:
+            raise InputError(f"{path}.sharding.{axis}: found {getattr(sharding, axis)}, expected at least 1")
+    if case.world_size % (sharding.tensor * sharding.pipeline):
+        raise InputError(f"{path}.sharding: found tensor {sharding.tensor} and pipeline {sharding.pipeline}, expected a product that divides {case.world_size}")
+    if len(sharding.mesh) != 2 or sharding.mesh[0] * sharding.mesh[1] != data_ranks(case):
+        raise InputError(f"{path}.sharding.mesh: found {sharding.mesh}, expected two sizes whose product is {data_ranks(case)}")
     shards, group = sharding.mesh[1], sharding.reshard_ranks
     if group and (not 1 < group < shards or shards % group):
         raise InputError(f"{path}.sharding.reshard_ranks: found {group}, expected 0 or a true divisor of {shards}")
     return case
+
+
+def data_ranks(case):
+    """D: the ranks that share the rows; without tensor and pipeline ranks all of them."""
+    return case.world_size // (case.sharding.tensor * case.sharding.pipeline)
+
+
+def place(case, rank):
+    """Where a rank stands: rank = (stage D + data) T + tensor."""
+    data, tensor = data_ranks(case), case.sharding.tensor
+    return SimpleNamespace(stage=rank // (tensor * data), data=rank // tensor % data, tensor=rank % tensor)
 
 
 def environment(name):

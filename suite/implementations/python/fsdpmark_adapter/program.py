@@ -44,7 +44,7 @@ class Program:
         return self.subject.forward(inputs, extra) * self.batches.scale(step, micro)
 
     def report_micro(self, i, loss, begin):
-        self.answer.event("micro", step=i.step, micro=i.micro, loss=float(loss.detach()) / self.case.world_size,
+        self.answer.event("micro", step=i.step, micro=i.micro, loss=float(loss.detach()) / self.batches.ranks,
                           tokens=self.batches.tokens(i.step, i.micro), seconds=self.now() - begin)
 
     def do_micro(self, i):
@@ -74,7 +74,7 @@ class Program:
         with torch.no_grad():
             loss = self.loss(i.step, i.micro)
         self.subject.model.train()
-        self.answer.event("eval", step=i.step, micro=i.micro, loss=float(loss) / self.case.world_size)
+        self.answer.event("eval", step=i.step, micro=i.micro, loss=float(loss) / self.batches.ranks)
 
     def do_clip(self, i):
         self.subject.unscale()
@@ -110,21 +110,24 @@ class Program:
 
     # ---- observation ----
     def parts(self, whats):
-        """{what/name: (offset, elements)} of what this rank holds, copied; empty parts and absent tensors left out."""
+        """{what/name: (ranges, elements)} of what this rank holds, copied; empty parts and absent tensors left out."""
         parts = {}
         for what in whats:
             for name in self.names:
                 local = self.subject.local(name, what)
-                offset, length = self.subject.part(name, what)
-                if local is None or length == 0:
+                if local is None:
                     continue
+                held = self.subject.part(name, what)
+                ranges = [list(r) for r in ([held] if isinstance(held, tuple) else held) if r[1]]
+                length = sum(length for _, length in ranges)
                 if local.numel() != length:
                     raise RuntimeError(f"{what}/{name}: found {local.numel()} elements, expected the {length} that this rank holds")
-                parts[f"{what}/{name}"] = offset, local.cpu().clone()
+                if length:
+                    parts[f"{what}/{name}"] = ranges, local.cpu().clone()
         return parts
 
     def ranges(self, whats):
-        return {key.partition("/")[2]: [[offset, local.numel()]] for key, (offset, local) in self.parts(whats).items()}
+        return {key.partition("/")[2]: ranges for key, (ranges, _) in self.parts(whats).items()}
 
     def updated(self):
         """The ranges that this rank's optimizer updates, whether or not it keeps anything for them."""
@@ -167,11 +170,12 @@ class Program:
             dtype = next(parts[key][1].dtype for parts in gathered if key in parts)
             count = torch.Size(shape).numel()
             tensor, covered = torch.zeros(count, dtype=dtype), torch.zeros(count, dtype=torch.bool)
-            for offset, local in (parts[key] for parts in gathered if key in parts):
-                span = slice(offset, offset + local.numel())
-                fresh = ~covered[span]
-                tensor[span][fresh] = local[fresh]
-                covered[span] = True
+            for ranges, local in (parts[key] for parts in gathered if key in parts):
+                for (offset, length), piece in zip(ranges, local.split([length for _, length in ranges])):
+                    span = slice(offset, offset + length)
+                    fresh = ~covered[span]
+                    tensor[span][fresh] = piece[fresh]
+                    covered[span] = True
             if not covered.all() and not key.startswith(("grad/", "clipped/")):
                 raise RuntimeError(f"{key}: element {int((~covered).nonzero()[0])} is held by no rank")
             full[key] = tensor.view(shape)

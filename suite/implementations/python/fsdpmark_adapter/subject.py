@@ -31,6 +31,7 @@ class Subject:
     implementation = "pytorch"
     version = torch.__version__
     note = ""  # a remark for hello
+    axes = ()  # "tensor", "pipeline": what it can combine with the sharding
     options = {}  # name -> type of the implementation options that it knows
 
     def __init__(self, case, world):
@@ -44,6 +45,9 @@ class Subject:
     @classmethod
     def unsupported(cls, case):
         """The reason why this case cannot be run as it is meant, or None."""
+        for axis in ("tensor", "pipeline"):
+            if getattr(case.sharding, axis) > 1 and axis not in cls.axes:
+                return f"this adapter has no {axis} parallelism"
         if case.precision.optimizer_state != case.precision.parameter:
             return "torch.optim keeps its state in the parameters' dtype"
         if case.sharding.strategy == "none" and case.world_size == 1:
@@ -210,7 +214,8 @@ class Subject:
         return {"activation_checkpointing": word(wrapped)}
 
     def held(self, name):
-        """(offset, length) of the part of the parameter that this rank holds, in elements."""
+        """What this rank holds of the parameter, in elements of the whole: (offset, length), or a list of such
+        ranges in the order in which `local` has them."""
         return 0, self.parameters[name].numel()
 
     def part(self, name, what):

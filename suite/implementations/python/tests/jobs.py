@@ -53,7 +53,7 @@ def case(case_id, n, model=MLP, strategy="full", mesh=None, steps=2, micros=2, *
     made = {
         "protocol": 1, "id": case_id, "family": "test", "layer": "exact", "world_size": n, "global_rows": 12, "seed": 1,
         "model": copy.deepcopy(model), "parameters": models.table(accept(model, MODEL, "model")),
-        "sharding": {"strategy": strategy, "mesh": mesh, "layout": "any", "reshard_after_forward": True, "reshard_ranks": 0,
+        "sharding": {"strategy": strategy, "mesh": mesh, "tensor": 1, "pipeline": 1, "layout": "any", "reshard_after_forward": True, "reshard_ranks": 0,
                      "wrap": {"policy": "block", "min_parameters": 0, "pattern": ""}, "prefetch": {"forward": 0, "backward": 0},
                      "offload": "none", "activation_checkpointing": False},
         "precision": {"parameter": "f32", "compute": "f32", "reduce": "f32", "optimizer_state": "f32",
