@@ -279,6 +279,49 @@ static void savers_come_before_what_loads(void **state)
     plan_free(&plan);
 }
 
+// Tensor and pipeline ranks show in the id; the mesh and the rows are those of the data ranks, and family and gate tell these alone.
+static void data_ranks_share_rows_and_mesh(void **state)
+{
+    (void)state;
+    static const struct { const char *id, *family, *gate; int replicas, shards, rows; const char *skip; } rows[] = {
+        {"gate.by-rank.n2", "gate.by-rank.n2", NULL, 1, 1, 6, NULL},
+        {"gate.whole", "gate.whole", NULL, 1, 1, 12, NULL},
+        {"whole.optimizer.n2.p2", "whole", "gate.whole", 1, 1, 12, NULL},
+        {"by-rank.none.n4.p2", "by-rank.n2", "gate.by-rank.n2", 2, 1, 6, NULL},
+        {"by-rank.none.n4.t2", "by-rank.n2", NULL, 2, 1, 6, "its manifest lists no tensor parallelism"},
+        {"by-rank.none.n4.t2.p2", "by-rank.n1", NULL, 1, 1, 3, "its manifest lists no tensor parallelism"},
+        {"by-rank.hybrid-1x2.n4.p2", "by-rank.n2", "gate.by-rank.n2", 1, 2, 6, NULL},
+        {"by-rank.hybrid-2x1.n4.p2", "by-rank.n2", "gate.by-rank.n2", 2, 1, 6, NULL},
+        {"by-rank.hybrid-1x2.n4.t2", "by-rank.n2", NULL, 1, 2, 6, "its manifest lists no tensor parallelism"},
+        {"by-rank.hybrid-2x1.n4.t2", "by-rank.n2", NULL, 2, 1, 6, "its manifest lists no tensor parallelism"},
+        {"by-rank.hybrid-1x1.n4.t2.p2", "by-rank.n1", NULL, 1, 1, 3, "its manifest lists no tensor parallelism"},
+        {"whole.optimizer.n4.p2", "whole", "gate.whole", 1, 2, 12, NULL},
+        {"whole.optimizer.n4.t2.p2", "whole", NULL, 1, 1, 12, "its manifest lists no tensor parallelism"},
+    };
+    struct implementation able = full;
+    struct plan plan = {0};
+    struct error error = {""};
+    const struct selection s = {.suite = SUITE, .case_file = SUITE "/parallel.yaml"};
+    able.max_pipeline = 4;
+    if (!plan_make(&s, &able, &plan, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(plan.count, sizeof rows / sizeof *rows);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct planned_case *p = find(&plan, rows[i].id);
+        assert_string_equal(p->c.family, rows[i].family);
+        assert_string_equal(p->gate < 0 ? "" : plan.cases[p->gate].c.id, rows[i].gate ? rows[i].gate : "");
+        assert_string_equal(p->skip ? p->skip : "", rows[i].skip ? rows[i].skip : "");
+        assert_true(p->c.sharding.replicas == rows[i].replicas && p->c.sharding.shards == rows[i].shards && p->c.global_rows == rows[i].rows);
+        if (!case_validate(&p->c, p->c.id, &error))
+            fail_msg("%s", error.text);
+    }
+    plan_free(&plan);
+    able.min_pipeline = 3;
+    assert_true(plan_make(&s, &able, &plan, &error));
+    assert_string_equal(find(&plan, "whole.optimizer.n4.p2")->skip, "pipeline 2 is outside the manifest's 3 to 4");
+    plan_free(&plan);
+}
+
 // The uninterrupted run: two standard steps, save, and what follows `load`; the gate trains the same.
 static void savers_train_uninterrupted(void **state)
 {
@@ -367,7 +410,7 @@ int main(void)
         cmocka_unit_test(manifest_is_read), cmocka_unit_test(variants_are_laid_over), cmocka_unit_test(ids_are_those_of_the_matrix), cmocka_unit_test(families_and_gates_follow_the_numbers),
         cmocka_unit_test(gates_are_unsharded), cmocka_unit_test(programs_are_standard_or_written), cmocka_unit_test(defaults_are_laid_under),
         cmocka_unit_test(incapable_is_skipped_with_the_reason), cmocka_unit_test(profiles_restrict), cmocka_unit_test(suite_is_listed),
-        cmocka_unit_test(savers_come_before_what_loads), cmocka_unit_test(savers_train_uninterrupted),
+        cmocka_unit_test(savers_come_before_what_loads), cmocka_unit_test(data_ranks_share_rows_and_mesh), cmocka_unit_test(savers_train_uninterrupted),
         cmocka_unit_test(who_cannot_save_is_not_asked_to_load),
     };
     return cmocka_run_group_tests(tests, read_full, free_full);
