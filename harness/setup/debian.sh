@@ -2,8 +2,8 @@
 # Installs the Debian packages that fsdpmark needs and that this machine lacks.
 # Nothing is asked where nothing is missing. Uses sudo where the caller is not root.
 set -eu
-wanted="gcc make pkg-config git libopenblas-dev libyaml-dev libjansson-dev libsqlite3-dev libxxhash-dev
-openmpi-bin libopenmpi-dev libcmocka-dev libpapi-dev libhwloc-dev gnuplot-nox python3 python3-venv"
+wanted="gcc g++ make pkg-config git libopenblas-dev libyaml-dev libjansson-dev libsqlite3-dev libxxhash-dev
+openmpi-bin libopenmpi-dev libcmocka-dev libpapi-dev libhwloc-dev gnuplot-nox mandoc python3 python3-venv"
 missing=
 for p in $wanted; do
     dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"

@@ -2,7 +2,8 @@
 # Runs the tests and counts them: sh run.sh unit|san|all BUILD TEST-PROGRAM...
 #
 # unit: the C unit tests. san: the same programs, built with sanitizers, plus one run of the harness
-# on the reference. all: unit, san (built by make SAN=1), the Python package's tests, selftest, and the smoke
+# on the reference and the installed library. all: unit, san (built by make SAN=1), what others get (manual pages, the
+# installed library, docs/adding.md followed word by word), the Python package's tests, selftest, and the smoke
 # profile on the reference and on PyTorch. The last line is "N passed, N failed, N skipped"; exit 1 on
 # any failure. A stage that cannot run here is counted as skipped, with its reason.
 set -u
@@ -68,7 +69,10 @@ esac
 echo "$heading"
 for t in "$@"; do program "$t"; done
 
+stage "manual pages say what there is" 0 60 sh harness/tests/manual.sh names "$build"
+
 if [ "$mode" = san ]; then
+    stage "the installed library, sanitized" 0 300 sh harness/tests/installed.sh "$build"
     stage "reference, profile tiny, sanitized" 0 900 "$build/fsdpmark" check -i reference -p tiny --store "$build/test.db"
 fi
 
@@ -86,6 +90,15 @@ if [ "$mode" = all ]; then
         echo "  the sanitized build did not finish; $logs/san.log ends:"
         tail -n 40 "$logs/san.log" | sed 's/^/    | /'
     fi
+
+    echo "for others"
+    if command -v mandoc >/dev/null || command -v man >/dev/null; then
+        stage "manual pages, lint" 0 60 sh harness/tests/manual.sh lint
+    else
+        skip "manual pages, lint" "found neither mandoc nor man; make setup installs mandoc"
+    fi
+    stage "the installed library" 0 300 sh harness/tests/installed.sh "$build"
+    stage "docs/adding.md, word by word" 0 600 sh harness/tests/adding.sh "$build"
 
     echo "the product"
     stage "reference, profile smoke" 0 900 "$build/fsdpmark" check -i reference -p smoke --store "$build/test.db"
