@@ -227,13 +227,15 @@ install: all
 	$(Q)sed 's|@prefix@|$(PREFIX)|;s|@version@|$(VERSION)|;s|@rpath@|$(RPATH)|;s|@needs@|$(PUBLIC_NEEDS)|' harness/library/fsdpmark.pc.in \
 	  > '$(AT)/lib/pkgconfig/fsdpmark.pc'
 	$(Q)install -m 644 docs/man/fsdpmark.1 '$(AT)/share/man/man1' && install -m 644 docs/man/fsdpmark.3 '$(AT)/share/man/man3'
+	$(Q)for f in $$(sed -n 's/^\.Fn \(fsdpmark_[a-z_]*\) .*/\1/p' docs/man/fsdpmark.3 | sort -u); do \
+	  ln -sf fsdpmark.3 '$(AT)/share/man/man3/'$$f.3; done
 	$(Q)rm -rf '$(AT)/share/fsdpmark/suite' && cp -r suite results docs '$(AT)/share/fsdpmark/'
 	$(Q)rm -rf '$(AT)/share/fsdpmark/docs/man' '$(AT)/share/fsdpmark/suite/checks'
 	$(Q)find '$(AT)/share/fsdpmark' -name __pycache__ -prune -exec rm -rf {} +
 uninstall:
 	$(Q)rm -f $(foreach p,$(notdir $(PROGRAMS)),'$(AT)/bin/$(p)') '$(AT)/include/fsdpmark.h' '$(AT)/lib/libfsdpmark.a' \
 	  '$(AT)/lib/libfsdpmark.so' '$(AT)/lib/$(SONAME)' '$(AT)/lib/pkgconfig/fsdpmark.pc' '$(AT)/share/man/man1/fsdpmark.1' \
-	  '$(AT)/share/man/man3/fsdpmark.3'
+	  '$(AT)/share/man/man3/fsdpmark.3' '$(AT)/share/man/man3/'fsdpmark_*.3
 	$(Q)rm -rf '$(AT)/share/fsdpmark'
 
 info:

@@ -167,7 +167,7 @@ bool fsdpmark_rows(fsdpmark *f, int64_t *first, int64_t *end)
     *first = *end = 0;
     if (!handle_open(f, __func__))
         return false;
-    case_rows(&f->c, f->job.rank, f->job.world_size, first, end);
+    case_rows(&f->c, case_place(&f->c, f->job.rank).data, case_data_ranks(&f->c), first, end);
     return true;
 }
 
@@ -196,7 +196,7 @@ const struct fsdpmark_tensor *fsdpmark_batch(fsdpmark *f, const char *name, int 
 double fsdpmark_loss_factor(fsdpmark *f, int step, int micro)
 {
     const struct fsdpmark_tensor *w = fsdpmark_batch(f, "weight", step, micro);
-    double sum = 0, ranks = f->job.world_size;
+    double sum = 0, ranks = w ? case_data_ranks(&f->c) : 0;
     if (w && w->dtype != FSDPMARK_F32)
         return handle_fail(f, "%s/data.safetensors: weight: found type %s, expected f32", f->folder, dtype_name((enum dtype)w->dtype)), 0;
     if (!w || f->c.loss == LOSS_SUM)

@@ -136,8 +136,9 @@ FSDPMARK_API const struct fsdpmark_tensor *fsdpmark_batch(fsdpmark *f, const cha
 /* This rank's rows of the global batch: [first, end). */
 FSDPMARK_API bool fsdpmark_rows(fsdpmark *f, int64_t *first, int64_t *end);
 
-/* What to multiply this rank's sum(weight * loss) with, so that the mean over ranks of the gradients is right. The loss to report
- * is that product over the number of ranks. 0 where all weights are 0. */
+/* What to multiply this rank's sum(weight * loss) with, so that the mean over data ranks of the gradients is right. The loss to
+ * report is that product over the number of data ranks, which is that of all ranks unless a case has tensor or pipeline ranks. 0 where
+ * all weights are 0. */
 FSDPMARK_API double fsdpmark_loss_factor(fsdpmark *f, int step, int micro);
 
 /* ---- the answer, in this order: configured, hello, shards, the program's events, shards again, done ---- */

@@ -36,6 +36,11 @@ nm -g --defined-only "$prefix/lib/libfsdpmark.a" | awk 'NF == 3 {print $3}' | gr
 diff "$work/declared" "$work/shared" || fail "the shared library shows other names than fsdpmark.h"
 diff "$work/declared" "$work/static" || fail "the static library shows other names than fsdpmark.h"
 
+# Each has a page.
+while read -r name; do
+    [ -f "$prefix/share/man/man3/$name.3" ] || fail "found no page $name(3), expected one"
+done <"$work/declared"
+
 # The example of fsdpmark(3), in a folder that holds nothing else.
 mkdir "$work/user"
 cd "$work/user"

@@ -293,6 +293,23 @@ static void test_rows_of_a_rank(void **state)
     expect_failed(f, "init.safetensors: found no tensor 'layers.2.weight'");
 }
 
+// Two ranks that compute each layer together are one data rank.
+static void test_rows_of_tensor_ranks(void **state)
+{
+    (void)state;
+    char *text = spoiled("\"mesh\": [1, 2], \"tensor\": 1", "\"mesh\": [1, 1], \"tensor\": 2");
+    char *at = strstr(text, "\"global_rows\": 4");
+    assert_non_null(at);
+    at[strlen("\"global_rows\": ")] = '5';
+    fsdpmark *f = open_job(text, "1");
+    int64_t first, end;
+    if (!fsdpmark_next(f))
+        fail_msg("%s", fsdpmark_error(f));
+    assert_true(fsdpmark_rows(f, &first, &end) && first == 0 && end == ROWS);
+    assert_true(fsdpmark_loss_factor(f, 0, 0) == 1); // sum
+    fsdpmark_close(f);
+}
+
 // Weights of step 1 are 1 2 | 3 4 5, those of step 0 are 0 1 | 2 3 4.
 static void test_loss_factors(void **state)
 {
@@ -503,7 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions), cmocka_unit_test(test_where_a_process_is), cmocka_unit_test(test_unusable_jobs),
         cmocka_unit_test(test_fields), cmocka_unit_test(test_fields_that_are_not_there), cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_rows_of_a_rank), cmocka_unit_test(test_loss_factors), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_rows_of_a_rank), cmocka_unit_test(test_rows_of_tensor_ranks), cmocka_unit_test(test_loss_factors), cmocka_unit_test(test_order),
         cmocka_unit_test(test_cases_that_cannot_be_read), cmocka_unit_test(test_shards), cmocka_unit_test(test_a_whole_answer),
         cmocka_unit_test(test_observations), cmocka_unit_test(test_observations_that_cannot_be), cmocka_unit_test(test_marks),
     };
