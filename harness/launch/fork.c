@@ -188,7 +188,7 @@ void template_poll(struct launch *l)
         return;
     l->over = true;
     l->lost = size <= 0;
-    if (l->lost)
+    if (l->lost || packet[0] == 'g')
         end(t);
 }
 

@@ -75,10 +75,10 @@ static void stop_start(struct template_keeper *k, double grace_s)
     s->stopping = true;
 }
 
-static void say_over(struct template_keeper *k)
+static void say(struct template_keeper *k, const char *word)
 {
     k->start.running = false;
-    send(k->harness, "over", 4, MSG_NOSIGNAL);
+    send(k->harness, word, strlen(word), MSG_NOSIGNAL);
 }
 
 // ---- what the template says ----
@@ -214,7 +214,7 @@ static void tick(struct template_keeper *k)
         return;
     }
     if (s->left == 0 && nothing_left(k)) {
-        say_over(k);
+        say(k, "over");
         return;
     }
     if (s->left == 0 && !s->stopping)
@@ -283,6 +283,6 @@ _Noreturn void template_keep(struct keeper_task *task, double patience_s, int li
     }
     // Its ranks have ended as far as they ever will; without this word the start is lost.
     if (k.start.running && (!k.start.asked || k.start.left == 0))
-        say_over(&k);
+        say(&k, "gone");
     _exit(0);
 }
