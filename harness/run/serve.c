@@ -110,7 +110,7 @@ static void lost(struct service *s, int *failures)
         return;
     }
     blame_template(s, &finding);
-    give_to(s, position, &finding);
+    verdict_give_answer(s, position, &finding);
     *failures = 0;
 }
 
