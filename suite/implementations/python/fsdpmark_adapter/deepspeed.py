@@ -9,11 +9,10 @@ each of them by `engine.coalesce_grad_reduction` where a stage reduces gradients
 What lies where is in deepspeed_stages.py. Settings away from DeepSpeed's defaults are in `config`, each with its reason.
 """
 
+import io
 import math
 import os
-import sys
-from contextlib import nullcontext
-from pathlib import Path
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -24,10 +23,12 @@ if not torch.cuda.is_available():
 os.environ.setdefault("DS_BUILD_OPS", "0")
 
 import deepspeed
+from deepspeed.accelerator import get_accelerator
 from deepspeed.checkpoint import ds_to_universal
 from deepspeed.utils import logger
 
-from .subject import DTYPE_NAMES, DTYPES, Subject
+from .models import clean
+from .subject import DTYPE_NAMES, Subject
 
 WORDS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 TAG = "fsdpmark"
@@ -42,7 +43,7 @@ class DeepSpeed(Subject):
     offloads = ()  # what this stage can keep in host memory
     accumulates = ()  # gradient accumulation types beside the model's
     options = {"reduce_bucket_size": int, "persistence_threshold": int, "prefetch_bucket_size": int, "offload_optimizer": bool, "offload_param": bool,
-               "grad_accum_dtype": str, "overlap_comm": bool, "round_robin_gradients": bool, "masters": str, "defaults": bool}
+               "grad_accum_dtype": str, "overlap_comm": bool, "round_robin_gradients": bool, "set_masters": bool, "fp16_anywhere": bool}
 
     def __init__(self, case, world):
         super().__init__(case, world)
@@ -59,6 +60,8 @@ class DeepSpeed(Subject):
         sharding, precision = case.sharding, case.precision
         if sharding.strategy != cls.strategy:
             return f"ZeRO stage {cls.stage} is strategy {cls.strategy}, asked for {sharding.strategy}"
+        if precision.compute == "f16" and not get_accelerator().is_fp16_supported() and case.options.get("fp16_anywhere") != "true":
+            return "DeepSpeed refuses fp16 on this processor (is_fp16_supported of its accelerator); its variant fp16 lifts that check"
         return cls.unsupported_precision(precision) or cls.unsupported_scale(precision) or cls.unsupported_stage(case)
 
     @classmethod
@@ -97,17 +100,21 @@ class DeepSpeed(Subject):
         self.raw = self.make_model(initial)
         self.parameters = self.raw_parameters()
         optimizer = self.make_optimizer()
-        self.decays = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
-        self.model, self.optimizer, _, _ = deepspeed.initialize(model=self.raw, optimizer=optimizer, config=self.config())
+        with self.lifted_check():
+            self.model, self.optimizer, _, _ = deepspeed.initialize(model=self.raw, optimizer=optimizer, config=self.config())
         self.engine = self.model
         self.parameters = self.raw_parameters()
         self.base = self.engine.basic_optimizer
         self.base.register_step_pre_hook(self.watch)
-        if self.option("masters", "") == "set":
+        if self.option("set_masters", False):
             self.set_masters(initial)
 
+    def lifted_check(self):
+        """DeepSpeed refuses fp16 on processors without its instructions, where torch computes it all the same."""
+        lift = self.option("fp16_anywhere", False) and self.world.device.type == "cpu"
+        return patch.object(get_accelerator(), "is_fp16_supported", lambda: True) if lift else nullcontext()
+
     def raw_parameters(self):
-        from .models import clean
         return {clean(name): p for name, p in self.raw.named_parameters()}
 
     def set_masters(self, initial):
@@ -222,9 +229,6 @@ class DeepSpeed(Subject):
         if self.plain:
             super().zero_grad()
 
-    def require_grad(self, pattern, wanted):
-        super().require_grad(pattern, wanted)
-
     # ---- checkpoints: DeepSpeed's own; another number of ranks loads a universal one ----
     def loads_from_elsewhere(self):
         verbs = [i.verb for i in self.case.program]
@@ -302,7 +306,8 @@ def ends_of_steps(program):
 
 
 def to_universal(folder):
-    """DeepSpeed's conversion, as its command line does it, without its worker processes."""
-    ds_to_universal.main(SimpleNamespace(
-        input_folder=os.path.join(folder, TAG), output_folder=os.path.join(folder, TAG + "_universal"), num_extract_workers=1,
-        num_merge_workers=1, keep_temp_folder=False, strict=True, inject_missing_state=False))
+    """DeepSpeed's conversion as its command line does it, with --inject_missing_state, and without worker processes and progress bars."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        ds_to_universal.main(SimpleNamespace(
+            input_folder=os.path.join(folder, TAG), output_folder=os.path.join(folder, TAG + "_universal"), num_extract_workers=1,
+            num_merge_workers=1, keep_temp_folder=False, strict=True, inject_missing_state=True))

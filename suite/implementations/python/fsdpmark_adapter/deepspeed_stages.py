@@ -184,12 +184,26 @@ class Zero3(DeepSpeed):
             made["zero_hpz_partition_size"] = sharding.reshard_ranks
         return made
 
+    def build(self, initial):
+        super().build(initial)
+        if not self.plain and self.engine.optimizer.persistent_parameters:  # gathered by the end of each step
+            persistent = self.engine.optimizer.persistent_parameters
+            persistent[0].all_gather(persistent)
+
     def size(self, p):
         return p.partition_numel()
 
     def held(self, name):
+        """Of a parameter below the persistence threshold every rank holds all, in what it computes with."""
         if self.plain:
             return super().held(name)
+        p = self.parameters[name]
+        return (0, p.ds_numel) if p.ds_persist and not self.mixed else self.updates(name)
+
+    def part(self, name, what):
+        return self.held(name) if self.plain or what == "param" else self.updates(name)
+
+    def updates(self, name):
         p = self.parameters[name]
         begin = min(self.engine.optimizer._get_param_partition_rank(p) * self.size(p), p.ds_numel)
         return begin, min(self.size(p), p.ds_numel - begin)
@@ -220,8 +234,10 @@ class Zero3(DeepSpeed):
     def local(self, name, what):
         if self.plain:
             return super().local(name, what)
+        if what == "param" and self.parameters[name].ds_persist and not self.mixed:
+            return self.parameters[name].detach().reshape(-1)
         piece = self.whole_piece(name, what)
-        return None if piece is None else piece[:self.held(name)[1]]
+        return None if piece is None else piece[:self.updates(name)[1]]
 
     def padding(self, of):
         if self.plain:
@@ -230,7 +246,7 @@ class Zero3(DeepSpeed):
         elements, largest = 0, 0.0
         for name in self.parameters:
             piece = self.whole_piece(name, whats[of])
-            rest = piece[self.held(name)[1]:] if piece is not None else ()
+            rest = piece[self.updates(name)[1]:] if piece is not None else ()
             elements += len(rest)
             if len(rest) and of == "gradient":
                 largest = max(largest, float(rest.abs().max()))
