@@ -8,5 +8,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from fsdpmark_adapter.deepspeed_stages import Zero0
 from fsdpmark_adapter.worker import serve
 
+
+class DeepSpeedZero0(Zero0):
+    implementation = "deepspeed-zero0"
+
+
 if __name__ == "__main__":
-    serve(Zero0)
+    serve(DeepSpeedZero0)

@@ -8,5 +8,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from fsdpmark_adapter.deepspeed_stages import Zero1
 from fsdpmark_adapter.worker import serve
 
+
+class DeepSpeedZero1(Zero1):
+    implementation = "deepspeed-zero1"
+
+
 if __name__ == "__main__":
-    serve(Zero1)
+    serve(DeepSpeedZero1)

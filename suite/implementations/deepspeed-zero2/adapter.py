@@ -8,5 +8,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from fsdpmark_adapter.deepspeed_stages import Zero2
 from fsdpmark_adapter.worker import serve
 
+
+class DeepSpeedZero2(Zero2):
+    implementation = "deepspeed-zero2"
+
+
 if __name__ == "__main__":
-    serve(Zero2)
+    serve(DeepSpeedZero2)

@@ -8,5 +8,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from fsdpmark_adapter.deepspeed_stages import Zero3
 from fsdpmark_adapter.worker import serve
 
+
+class DeepSpeedZero3(Zero3):
+    implementation = "deepspeed-zero3"
+
+
 if __name__ == "__main__":
-    serve(Zero3)
+    serve(DeepSpeedZero3)

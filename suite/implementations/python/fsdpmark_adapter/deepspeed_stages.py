@@ -14,7 +14,6 @@ from .subject import STATE_KEYS
 
 
 class Zero0(DeepSpeed):
-    implementation = "deepspeed-zero0"
     stage, strategy = 0, "none"
 
     @classmethod
@@ -132,7 +131,6 @@ class Partitioned(DeepSpeed):
 
 
 class Zero1(Partitioned):
-    implementation = "deepspeed-zero1"
     stage, strategy = 1, "optimizer"
 
     @classmethod
@@ -150,12 +148,10 @@ class Zero1(Partitioned):
 
 
 class Zero2(Partitioned):
-    implementation = "deepspeed-zero2"
     stage, strategy = 2, "grad"
 
 
 class Zero3(DeepSpeed):
-    implementation = "deepspeed-zero3"
     stage, strategy = 3, "full"
     offloads = ("optimizer", "param")
     accumulates = ("f32",)
