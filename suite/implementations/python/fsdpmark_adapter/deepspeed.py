@@ -258,10 +258,11 @@ class DeepSpeed(Subject):
         engine, zero = self.engine, self.engine._config.zero_config
         model, accumulate = (DTYPE_NAMES[dtype] for dtype in engine.get_data_types())
         offloaded = [what for what in self.offloads if getattr(zero, f"offload_{what}") is not None]
+        chosen = any(name.startswith("offload_") for name in self.case.options)  # by a variant, whatever the case says
         return {"strategy": self.strategy if engine.zero_optimization_stage() == self.stage else f"stage {engine.zero_optimization_stage()}",
                 "zero_stage": str(int(engine.zero_optimization_stage())), "mesh": self.mesh(), "compute": model,
                 "parameter": self.master_type(), "reduce": DTYPE_NAMES[engine.communication_data_type], "optimizer_state": self.master_type(),
-                "offload": "cpu" if offloaded and (offloaded == list(self.offloads)) else "none", "offloaded": " ".join(offloaded),
+                **({} if chosen else {"offload": "cpu" if offloaded and offloaded == list(self.offloads) else "none"}), "offloaded": " ".join(offloaded),
                 "gradient_accumulation": accumulate, "optimizer": type(engine.optimizer).__name__, "basic_optimizer": type(self.base).__name__,
                 "gradient_clipping": str(engine.gradient_clipping()), "reduce_bucket_size": str(int(zero.reduce_bucket_size)),
                 "overlap_comm": str(bool(zero.overlap_comm)).lower(), **self.configured_checkpointing()}
