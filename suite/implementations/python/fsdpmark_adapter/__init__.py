@@ -2,7 +2,8 @@
 interpreter of the program. An adapter adds one `Subject` class: how to wrap, what is held where.
 
     job.py       job.json and case.json, strictly read
-    answer.py    events and tensor files
+    events.py    events and files, without any framework
+    answer.py    tensor files
     models.py    witness, mlp, transformer
     batch.py     the rows of a rank, and the scale of its loss
     subject.py   the interface of an adapter, and the plain unwrapped model

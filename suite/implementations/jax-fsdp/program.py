@@ -1,0 +1,188 @@
+"""Runs a case's program on one rank: one method per verb, and the observations.
+
+Full tensors are put together on rank 0 from the parts that the ranks hold, which are read from the arrays' own shards.
+"""
+
+import math
+import os
+import time
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from fsdpmark_adapter.events import Events
+from fsdpmark_adapter.marks import mark
+
+
+class Answer(Events):
+    def tensors(self, label, tensors, rank=None):
+        self.publish(label, rank, lambda path: save_file({key: np.ascontiguousarray(t) for key, t in tensors.items()}, path))
+
+
+def read_tensors(folder, name):
+    return load_file(os.path.join(folder, name))
+
+
+class Batches:
+    """The rows of the global batch as arrays over all ranks. Ranks may have different numbers of rows: all get as many as the
+    largest, the missing ones with weight 0."""
+
+    def __init__(self, case, tensors, world, sharding, dtype):
+        self.case, self.data, self.world, self.sharding, self.dtype = case, tensors, world, sharding, dtype
+        n, rows = case.world_size, case.global_rows
+        self.spans = [(r * rows // n, (r + 1) * rows // n) for r in range(n)]
+        self.rows = max(end - first for first, end in self.spans)
+
+    def array(self, own, cast=None):
+        """This rank's rows as its part of an array of all ranks'."""
+        import jax
+        whole = np.zeros((self.rows, *own.shape[1:]), cast or own.dtype)
+        whole[:len(own)] = own
+        return jax.make_array_from_process_local_data(self.sharding, whole, (self.rows * self.case.world_size, *own.shape[1:]))
+
+    def part(self, name, step, micro, cast=None):
+        first, end = self.spans[self.world.rank]
+        return self.array(self.data[name][step, micro, first:end], cast)
+
+    def at(self, step, micro):
+        import jax
+        weight, factor = self.part("weight", step, micro), np.full(1, self.factor(step, micro), np.float64)
+        batch = {"weight": weight, "factor": jax.make_array_from_process_local_data(
+            self.sharding, factor.astype(np.float64 if self.dtype == np.float64 else np.float32), (self.case.world_size,))}
+        kind = self.case.model.kind
+        if kind == "witness":
+            return batch | {"inputs": {name[2:]: self.part(name, step, micro, self.dtype) for name in self.data if name.startswith("x/")}}
+        if kind == "mlp":
+            return batch | {"inputs": self.part("input", step, micro, self.dtype), "target": self.part("target", step, micro)}
+        return batch | {"inputs": self.part("tokens", step, micro), "target": self.part("targets", step, micro)}
+
+    def tokens(self, step, micro):
+        first, end = self.spans[self.world.rank]
+        return self.data["weight"][step, micro, first:end].size
+
+    def factor(self, step, micro):
+        """What the weighted sum of this rank's losses is multiplied with; shares add up to the global loss."""
+        weight = self.data["weight"].astype(np.float64)
+        if self.case.loss == "sum":
+            return 1.0
+        if self.case.loss == "mean_of_tokens":
+            return 1.0 / weight[step].sum()
+        first, end = self.spans[self.world.rank]
+        return 1.0 / (self.case.world_size * weight[step, micro, first:end].sum())
+
+
+class Program:
+    def __init__(self, case, trainer, batches, answer, world):
+        self.case, self.trainer, self.batches, self.answer, self.world = case, trainer, batches, answer, world
+        self.slots, self.reported = {}, set()
+
+    def run(self):
+        self.report_shards("parameter")
+        for i in self.case.program:
+            if i.verb == "stop":
+                break
+            getattr(self, "do_" + i.verb)(i)
+        if self.trainer.padding("parameter")[0]:
+            self.report_shards("parameter", again=True)
+        if self.world.size > 1:
+            self.answer.event("traffic", **{f"{name}.{what}": amount for name, sent in self.trainer.traffic.items() for what, amount in sent.items()})
+
+    # ---- training ----
+    def report_micro(self, i, loss, begin):
+        self.answer.event("micro", step=i.step, micro=i.micro, loss=loss, tokens=self.batches.tokens(i.step, i.micro),
+                          seconds=time.perf_counter() - begin)
+
+    def do_micro(self, i):
+        begin = time.perf_counter()
+        mark("forward", i.step)
+        loss = self.trainer.micro(self.batches.at(i.step, i.micro))
+        self.report_micro(i, loss, begin)
+
+    def do_forward(self, i):
+        begin = time.perf_counter()
+        backward, loss = self.trainer.forward(self.batches.at(i.step, i.micro))
+        self.slots[i.slot] = i, backward, loss, begin
+
+    def do_backward(self, i):
+        forward, backward, loss, begin = self.slots.pop(i.slot)
+        self.trainer.backward(backward)
+        self.report_micro(forward, loss, begin)
+
+    def do_eval(self, i):
+        self.answer.event("eval", step=i.step, micro=i.micro, loss=self.trainer.evaluate(self.batches.at(i.step, i.micro)))
+
+    def do_clip(self, i):
+        self.answer.event("clip", step=i.step, norm=self.trainer.clip())
+
+    def do_step(self, i):
+        begin = time.perf_counter()
+        self.report_shards("gradient")
+        mark("step", i.step)
+        skipped, scale = self.trainer.step()
+        self.answer.event("step", step=i.step, skipped=skipped, loss_scale=scale, seconds=time.perf_counter() - begin)
+        self.report_shards("optimizer")
+
+    def do_zero_grad(self, i):
+        self.trainer.zero_grad()
+
+    def do_freeze(self, i):
+        self.trainer.freeze(i.pattern, False)
+
+    def do_unfreeze(self, i):
+        self.trainer.freeze(i.pattern, True)
+
+    def do_save(self, i):
+        self.trainer.save(self.case.checkpoint)
+
+    def do_load(self, i):
+        self.trainer.load(self.case.checkpoint)
+
+    # ---- observation ----
+    def parts(self, whats):
+        """{what/name: (offsets, elements)} of what this rank holds; empty parts and absent tensors left out."""
+        return {f"{what}/{name}": (offsets, part) for what in whats for name, (offsets, part) in self.trainer.local(what).items() if len(part)}
+
+    def report_shards(self, of, again=False):
+        """Once: the ranges of the arrays that are really there. An optimizer without state holds what it updates."""
+        from storage import ranges
+        from trainer import KINDS
+        if of in self.reported and not again:
+            return
+        self.reported.add(of)
+        held = {key.partition("/")[2]: offsets for key, (offsets, _) in self.parts(KINDS[of]).items()}
+        if of == "optimizer" and not held:
+            held = {name: offsets for name, offsets in self.trainer.updated().items() if len(offsets)}
+        parts = {name: ranges(offsets) for name, offsets in held.items()}
+        if of == "parameter":
+            parts = {name: [] for name in self.trainer.functions.shapes} | parts
+        elif any(i.verb == "unfreeze" for i in self.case.program):
+            # what is frozen now gets its gradient and state later, cut as these are
+            sharding = self.trainer.functions.gradient_sharding if of == "gradient" else self.trainer.functions.state_sharding
+            parts = {name: ranges(offsets) for name, offsets in self.trainer.cut(sharding).items() if len(offsets)} | parts
+        elements, largest = self.trainer.padding(of)
+        self.answer.event("shards", of=of, parts=parts, padding=elements, **({"padding_max": largest} if elements else {}))
+
+    def do_observe(self, i):
+        if {"grad", "clipped"} & set(i.what):
+            self.report_shards("gradient")
+        parts = self.parts(i.what)
+        if i.local:
+            self.answer.tensors(i.label, {key: part for key, (_, part) in parts.items()}, self.world.rank)
+        gathered = self.world.gather(parts)
+        if gathered:
+            self.answer.tensors(i.label, self.assemble(gathered))
+
+    def assemble(self, gathered):
+        """Full tensors from the ranks' parts; of replicas the lowest rank's counts."""
+        full = {}
+        for key in dict.fromkeys(key for parts in gathered for key in parts):
+            shape = self.trainer.functions.shapes[key.partition("/")[2]]
+            dtype = next(parts[key][1].dtype for parts in gathered if key in parts)
+            tensor, covered = np.zeros(math.prod(shape), dtype), np.zeros(math.prod(shape), bool)
+            for offsets, part in (parts[key] for parts in gathered[::-1] if key in parts):
+                tensor[offsets] = part
+                covered[offsets] = True
+            if not covered.all():
+                raise RuntimeError(f"{key}: element {int(np.flatnonzero(~covered)[0])} is held by no rank")
+            full[key] = tensor.reshape(shape)
+        return full
