@@ -11,6 +11,7 @@ On the CPU torch.cuda is a stand-in's (cuda_stand_in.py).
 
 import sys
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
@@ -36,6 +37,7 @@ STRATEGIES = {"none": "no_shard", "optimizer": "optim", "grad": "optim_grads", "
 NAMES = {"no_shard": "none", "optim": "optimizer", "optim_grads": "grad", "optim_grads_params": "full"}
 UNITS = {"witness": models.WitnessUnit, "mlp": torch.nn.Linear, "transformer": models.Block}
 MESHES = {}
+PATIENCE = timedelta(seconds=20)
 
 
 class MegatronFsdp(Subject):
@@ -160,11 +162,20 @@ class MegatronFsdp(Subject):
             self.model.finish_grad_sync()
 
     def clip(self, norm, limit):
+        """torch's own, since Megatron-FSDP has none. Ranks whose collectives do not match find it out after PATIENCE, not after minutes."""
+        if self.plain:
+            return super().clip(norm, limit)
+        groups = [group for group in (self.model.dist_index.get_fsdp_group(), self.model.dist_index.get_outer_fsdp_group()) if group]
+        for group in groups:
+            dist.distributed_c10d._set_pg_timeout(PATIENCE, group)
         total = torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), limit, norm_type=float(norm))
-        return float(total.full_tensor() if isinstance(total, DTensor) else total)
+        total = float(total.full_tensor() if isinstance(total, DTensor) else total)
+        for group in groups:
+            dist.distributed_c10d._set_pg_timeout(timedelta(minutes=5), group)
+        return total
 
     def zero_grad(self):
-        self.optimizer.zero_grad()
+        super().zero_grad()
         if not self.plain and self.api == "class":
             self.model.zero_grad_buffer()
 

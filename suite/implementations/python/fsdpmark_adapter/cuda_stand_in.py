@@ -110,22 +110,30 @@ def premultiplied(collective, position):
     return call
 
 
+def replacements():
+    """(owner, name, what takes its place)"""
+    here = Stream()
+    return [
+        (torch.cuda, "current_device", lambda: 0),
+        (torch.cuda, "Stream", Stream),
+        (torch.cuda, "Event", Event),
+        (torch.cuda, "current_stream", lambda device=None: here),
+        (torch.cuda, "default_stream", lambda device=None: here),
+        (torch.cuda, "stream", lambda stream: stream or here),
+        (torch.cuda, "synchronize", lambda device=None: None),
+        (torch.cuda, "get_rng_state", lambda device=None: torch.get_rng_state()),
+        (torch.cuda, "set_rng_state", lambda state, device=None: torch.set_rng_state(state)),
+        (torch.Tensor, "cuda", lambda tensor, *_, **__: tensor),
+        (dist, "_make_nccl_premul_sum", PremulSum),
+        (dist, "all_reduce", premultiplied(dist.all_reduce, 0)),
+        (dist, "reduce_scatter_tensor", premultiplied(dist.reduce_scatter_tensor, 1))]
+
+
 def install():
     """Puts the stand-in in and returns the note; returns "" and changes nothing where there is a GPU."""
     if torch.cuda.is_available():
         return ""
-    if torch.cuda.Stream is Stream:
-        return NOTE
-    here = Stream()
-    torch.cuda.current_device = lambda: 0
-    torch.cuda.Stream, torch.cuda.Event = Stream, Event
-    torch.cuda.current_stream = torch.cuda.default_stream = lambda device=None: here
-    torch.cuda.stream = lambda stream: stream or here
-    torch.cuda.synchronize = lambda device=None: None
-    torch.cuda.get_rng_state = lambda device=None: torch.get_rng_state()
-    torch.cuda.set_rng_state = lambda state, device=None: torch.set_rng_state(state)
-    torch.Tensor.cuda = lambda tensor, *_, **__: tensor
-    dist._make_nccl_premul_sum = PremulSum
-    dist.all_reduce = premultiplied(dist.all_reduce, 0)
-    dist.reduce_scatter_tensor = premultiplied(dist.reduce_scatter_tensor, 1)
+    if torch.cuda.Stream is not Stream:
+        for owner, name, value in replacements():
+            setattr(owner, name, value)
     return NOTE
