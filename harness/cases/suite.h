@@ -20,7 +20,7 @@ struct implementation {
     char *note;                   // what every verdict on it must be read with, or ""
     bool no_subject;              // not among --all-implementations: it tests the harness, or is an example
     struct string_list versions;  // command that prints "name version" lines
-    struct string_list launchers; // "local", "mpirun": preferred first
+    struct string_list launchers; // of harness/launch/launchers.c, preferred first
     struct string_list environment; // "NAME=VALUE"
     // what it can do; a case outside is a SKIP with the reason, decided before any start
     struct string_list strategies, layouts, models, compute, reduce;

@@ -154,7 +154,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         {"tap", 0, OPTION_FLAG, &r.tap, NULL, "TAP on stdout, the table on stderr"},
         {"store", 0, OPTION_TEXT, &r.store, "FILE", "results database; default ~/.local/share/fsdpmark/results.db"},
         {"resume", 0, OPTION_INTEGER, &r.resume, "RUN", "go on with an interrupted run and its arguments"},
-        {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "local or mpirun; default the implementation's first"},
+        {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "fork, local or mpirun; default the implementation's first"},
         {"deadline", 0, OPTION_SECONDS, &r.deadline_s, "S", "seconds without an event that make a hang (60); a start gets three times that"},
         {"budget", 0, OPTION_RATIO, &r.budget, "X", "ratio to the measured noise allowed in the calibrated layer"},
         {"waivers", 0, OPTION_TEXT, &r.waivers, "FILE", "known failures; default those of the suite (docs/waivers.md)"},
@@ -169,7 +169,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
     if (r.launcher != NULL && launcher_find(r.launcher) == NULL)
-        return options_bad(cli->command, "--launcher: found '%s', expected local or mpirun", r.launcher);
+        return options_bad(cli->command, "--launcher: found '%s', expected %s", r.launcher, launcher_names());
     if (!stdout_is_free(cli->command, &r) || !resumes_alone(cli->command, &r) || !reports_can_be_written(cli->command, &r))
         return 2;
     if (r.all && r.implementations.count > 0)

@@ -44,7 +44,7 @@ bool launch_capture(const char *const *command, const char *const *environment, 
     const char *const *lists[] = {environment};
     if (mkdtemp(work) == NULL)
         return error_set(error, "%s: %s", work, strerror(errno));
-    struct keeper_task task = {argv_append(NULL, command), environment_make(lists, 1), strdup(folder), NULL, NULL};
+    struct keeper_task task = {argv_append(NULL, command), environment_make(lists, 1), strdup(folder), NULL, NULL, 0};
     struct rank_end end = {0};
     struct launch l = {.keeper = -1, .lifeline = -1, .ranks = 1, .folder = strdup(work), .ends = calloc(1, sizeof end)};
     bool ok = asprintf(&task.log, "%s/rank0.log", work) > 0 && asprintf(&task.end, "%s/rank0.end", work) > 0 &&

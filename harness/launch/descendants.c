@@ -67,7 +67,7 @@ static bool is_mine(const struct process *list, int count, pid_t parent, pid_t s
     return false;
 }
 
-int descendants_signal(int number)
+int descendants_signal(int number, pid_t except)
 {
     struct process *list;
     int count = list_processes(&list), found = 0;
@@ -78,7 +78,7 @@ int descendants_signal(int number)
                 list[i].mine = changed = true;
     }
     for (int i = 0; i < count; i++)
-        if (list[i].mine) {
+        if (list[i].mine && list[i].pid != except) {
             found++;
             kill(list[i].pid, number);
         }

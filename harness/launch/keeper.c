@@ -80,6 +80,9 @@ static _Noreturn void execute(const struct keeper_task *t, pid_t parent)
         _exit(125);
     default_signals();
     redirect(t->log);
+    // dup2 clears the close-on-exec flag, but not of a descriptor that is in its place already.
+    if (t->channel > 0 && (t->channel == KEEPER_CHANNEL ? fcntl(KEEPER_CHANNEL, F_SETFD, 0) : dup2(t->channel, KEEPER_CHANNEL)) < 0)
+        _exit(126);
     int failure = 0;
     if (chdir(t->folder) != 0) {
         failure = errno;
@@ -114,7 +117,7 @@ struct keeper {
 static void stop(struct keeper *k, double grace_s)
 {
     if (!k->stopping)
-        descendants_signal(SIGTERM);
+        descendants_signal(SIGTERM, 0);
     k->stopping = true;
     double at = launch_now() + grace_s;
     k->kill_at_s = at < k->kill_at_s ? at : k->kill_at_s;
@@ -155,7 +158,7 @@ static void listen_once(struct keeper *k)
     }
 }
 
-static _Noreturn void keep(const struct keeper_task *tasks, int count, int lifeline, pid_t harness)
+int keeper_become(int lifeline, pid_t harness)
 {
     setsid();
     prctl(PR_SET_NAME, "fsdpmark-keeper");
@@ -163,10 +166,9 @@ static _Noreturn void keep(const struct keeper_task *tasks, int count, int lifel
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != harness)
         _exit(125);
-    // The lifeline moves to descriptor 3, everything above it goes.
-    dup2(lifeline, 3);
-    close_range(4, ~0U, 0);
-    fcntl(3, F_SETFD, FD_CLOEXEC);
+    dup2(lifeline, KEEPER_LIFELINE);
+    close_range(KEEPER_LIFELINE + 1, ~0U, 0);
+    fcntl(KEEPER_LIFELINE, F_SETFD, FD_CLOEXEC);
     default_signals();
     sigset_t watched;
     sigemptyset(&watched);
@@ -175,10 +177,16 @@ static _Noreturn void keep(const struct keeper_task *tasks, int count, int lifel
         sigaddset(&watched, numbers[i]);
     sigprocmask(SIG_BLOCK, &watched, NULL);
     signal(SIGPIPE, SIG_IGN);
+    int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0)
+        _exit(126);
+    return signals;
+}
 
-    struct keeper k = {3, signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), count, false, INFINITY,
-                       calloc((size_t)count, sizeof *k.pids)};
-    if (k.signals < 0 || k.pids == NULL)
+static _Noreturn void keep(const struct keeper_task *tasks, int count, int lifeline, pid_t harness)
+{
+    struct keeper k = {KEEPER_LIFELINE, keeper_become(lifeline, harness), count, false, INFINITY, calloc((size_t)count, sizeof *k.pids)};
+    if (k.pids == NULL)
         _exit(126);
     for (int i = 0; i < count; i++)
         if ((k.pids[i] = keeper_spawn(&tasks[i])) < 0)
@@ -187,7 +195,7 @@ static _Noreturn void keep(const struct keeper_task *tasks, int count, int lifel
         if (k.left == 0 && !k.stopping)
             stop(&k, LINGER_S);
         if (k.stopping && launch_now() >= k.kill_at_s)
-            descendants_signal(SIGKILL);
+            descendants_signal(SIGKILL, 0);
         listen_once(&k);
     }
     _exit(0);

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/launch/keeper.h"
+#include "harness/launch/template.h"
 
 const struct launcher *launcher_find(const char *name)
 {
@@ -19,6 +19,15 @@ const struct launcher *launcher_find(const char *name)
         if (strcmp(l->name, name) == 0)
             return l;
     return NULL;
+}
+
+const char *launcher_names(void)
+{
+    static char text[64];
+    size_t used = 0;
+    for (const struct launcher *l = launchers; l->name != NULL && used < sizeof text; l++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", l == launchers ? "" : l[1].name != NULL ? ", " : " or ", l->name);
+    return text;
 }
 
 int launch_cores(void)
@@ -35,7 +44,7 @@ bool launch_start(const struct launch_plan *plan, struct launch *out, struct err
     const struct launcher *launcher = launcher_find(plan->launcher);
     *out = (struct launch){.keeper = -1, .lifeline = -1, .ranks = plan->ranks, .over = true};
     if (launcher == NULL)
-        return error_set(error, "launcher '%s': unknown, expected local or mpirun", plan->launcher);
+        return error_set(error, "launcher '%s': unknown, expected %s", plan->launcher, launcher_names());
     out->folder = strdup(plan->folder);
     out->ends = calloc((size_t)plan->ranks, sizeof *out->ends);
     if (out->folder == NULL || out->ends == NULL)
@@ -46,13 +55,11 @@ bool launch_start(const struct launch_plan *plan, struct launch *out, struct err
     return true;
 }
 
-static void read_end(struct launch *l, int rank)
+static void read_end(const char *path, struct rank_end *e)
 {
-    char path[4200], word[16];
+    char word[16];
     int number;
     double at;
-    struct rank_end *e = &l->ends[rank];
-    snprintf(path, sizeof path, "%s/rank%d.end", l->folder, rank);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return;
@@ -68,11 +75,19 @@ static void read_end(struct launch *l, int rank)
 
 void launch_poll(struct launch *l)
 {
-    if (!l->over && (l->keeper < 0 || waitpid(l->keeper, NULL, WNOHANG) != 0))
+    char path[4200];
+    if (l->template != NULL)
+        template_poll(l);
+    else if (!l->over && (l->keeper < 0 || waitpid(l->keeper, NULL, WNOHANG) != 0))
         l->over = true;
-    for (int r = 0; r < l->ranks; r++)
+    for (int r = 0; r < l->ranks; r++) {
+        snprintf(path, sizeof path, "%s/rank%d.end", l->folder, r);
         if (!l->ends[r].ended)
-            read_end(l, r);
+            read_end(path, &l->ends[r]);
+    }
+    snprintf(path, sizeof path, "%s/template.end", l->folder);
+    if (l->lost && !l->template_end.ended)
+        read_end(path, &l->template_end);
 }
 
 void launch_stop(struct launch *l, double grace_s)
@@ -80,6 +95,8 @@ void launch_stop(struct launch *l, double grace_s)
     static const double patience_s = 5;
     double tenths = grace_s * 10 < 255 ? grace_s * 10 : 255;
     unsigned char byte = (unsigned char)tenths;
+    if (l->template != NULL && !l->over)
+        template_stop(l, grace_s);
     if (l->lifeline >= 0 && !l->over) {
         ssize_t sent = write(l->lifeline, &byte, 1);
         (void)sent; // a keeper that is gone has nothing left to end

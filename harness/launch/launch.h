@@ -16,6 +16,8 @@
 
 #include "harness/protocol/error.h"
 
+struct template;
+
 struct launch_plan {
     const char *launcher;           // a name of launchers[]
     const char *program;            // path of fsdpmark: mpirun starts it as the wrapper of each rank
@@ -23,6 +25,7 @@ struct launch_plan {
     const char *const *environment; // "NAME=VALUE", NULL at the end, or NULL
     const char *folder;             // the job folder, absolute; holds rank<R>.log and rank<R>.end
     int ranks;
+    struct template *template;      // whose process the launcher `fork` asks for ranks (template.h); others need none
 };
 
 // How the process of a rank ended. In rank<R>.end as "exit 3 12.5", "signal 9 12.5" or "exec 2 12.5".
@@ -41,6 +44,9 @@ struct launch {
     char *folder;
     bool over;              // nothing of this start is alive
     struct rank_end *ends;  // (ranks)
+    struct template *template;    // borrowed; NULL with launchers that have none
+    bool lost;                    // over since the template was gone: the ranks were ended for no reason of their own
+    struct rank_end template_end; // where lost and known
 };
 
 struct launcher {
@@ -50,6 +56,9 @@ struct launcher {
 };
 extern const struct launcher launchers[]; // name NULL at the end
 const struct launcher *launcher_find(const char *name);
+
+// The names of all, "fork, local or mpirun".
+const char *launcher_names(void);
 
 // Starts. Errors: unknown launcher, no port, no process. The launch must be stopped and freed.
 bool launch_start(const struct launch_plan *plan, struct launch *out, struct error *error);

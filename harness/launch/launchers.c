@@ -2,6 +2,7 @@
 #include "harness/launch/launchers.h"
 
 const struct launcher launchers[] = {
+    {"fork", "one process per rank, forked from a template that has made its imports (docs/protocol.md)", launcher_fork_start},
     {"local", "one process per rank on this machine, torchrun's environment", launcher_local_start},
     {"mpirun", "Open MPI's mpirun on this machine, shared memory only", launcher_mpirun_start},
     {0},

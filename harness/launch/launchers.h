@@ -5,7 +5,10 @@
 #include "harness/launch/launch.h"
 
 bool launcher_local_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
+bool launcher_fork_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
 bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
+// The environment of a rank that no other launcher numbers: torchrun's names. Owned by the caller; NULL where memory is out.
+char **launcher_environment(const struct launch_plan *plan, int rank, int port);
 // A TCP port of 127.0.0.1 that was free a moment ago, or -1.
 int launcher_free_port(void);
 // The variable that puts Open MPI's session folder into the job's, which is removed whole: ranks that are killed leave theirs. Returns pair.

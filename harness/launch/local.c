@@ -29,7 +29,7 @@ const char *launcher_mpi_folder(const char *folder, char *pair, size_t size)
     return pair;
 }
 
-static bool make_task(const struct launch_plan *plan, int rank, int port, struct keeper_task *task, struct error *error)
+char **launcher_environment(const struct launch_plan *plan, int rank, int port)
 {
     char text[8][64], job[4200], mpi[4300];
     const char *pairs[9] = {0};
@@ -45,8 +45,13 @@ static bool make_task(const struct launch_plan *plan, int rank, int port, struct
     pairs[6] = job;
     pairs[7] = launcher_mpi_folder(plan->folder, mpi, sizeof mpi);
     const char *const *lists[] = {plan->environment, pairs};
+    return environment_make(lists, 2);
+}
+
+static bool make_task(const struct launch_plan *plan, int rank, int port, struct keeper_task *task, struct error *error)
+{
     task->argv = argv_append(NULL, plan->command);
-    task->envp = environment_make(lists, 2);
+    task->envp = launcher_environment(plan, rank, port);
     task->folder = strdup(plan->folder);
     if (task->argv == NULL || task->envp == NULL || task->folder == NULL ||
         asprintf(&task->log, "%s/rank%d.log", plan->folder, rank) < 0 ||

@@ -35,7 +35,7 @@ bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
     const char *const pairs[] = {"MASTER_ADDR=127.0.0.1", master, job, launcher_mpi_folder(plan->folder, mpi, sizeof mpi), NULL};
     const char *const *lists[] = {plan->environment, pairs};
-    struct keeper_task task = {mpirun_argv(plan), environment_make(lists, 2), strdup(plan->folder), NULL, NULL};
+    struct keeper_task task = {mpirun_argv(plan), environment_make(lists, 2), strdup(plan->folder), NULL, NULL, 0};
     bool ok = task.argv != NULL && task.envp != NULL && task.folder != NULL &&
               asprintf(&task.log, "%s/launcher.log", plan->folder) > 0 &&
               asprintf(&task.end, "%s/launcher.end", plan->folder) > 0;

@@ -47,8 +47,11 @@ char *blame_log_tail(const struct service *s)
     char *out = calloc(1, ENGINE_TAIL), path[4200], title[32];
     if (out == NULL)
         return NULL;
-    snprintf(path, sizeof path, "%s/launcher.log", s->folder);
-    append_tail(path, "launcher", out, ENGINE_TAIL);
+    for (int i = 0; i < 2; i++) {
+        static const char *const others[] = {"launcher", "template"};
+        snprintf(path, sizeof path, "%s/%s.log", s->folder, others[i]);
+        append_tail(path, others[i], out, ENGINE_TAIL);
+    }
     for (int r = 0; r < s->world_size; r++) {
         snprintf(path, sizeof path, "%s/rank%d.log", s->folder, r);
         snprintf(title, sizeof title, "rank %d", r);
@@ -182,6 +185,14 @@ int blame_case(struct service *s, enum ending ending, struct finding *finding)
             blame_failed(s, position, rank, finding);
     }
     return position;
+}
+
+void blame_template(const struct service *s, struct finding *finding)
+{
+    char end[128] = "an unknown status";
+    if (s->launch.template_end.ended)
+        rank_end_text(&s->launch.template_end, end, sizeof end);
+    finding_fail(finding, "", "the process that the ranks are forked from ended with %s while this case ran, twice in a row", end);
 }
 
 void blame_silence(struct service *s, enum ending ending, struct finding *finding)

@@ -28,7 +28,9 @@ struct engine {
     struct run_counts *counts;
     struct error *error;
     const char *launcher;
+    struct template *template;     // of the launcher `fork`; its process is made by the first start
     bool ever_answered;            // some start has written an event
+    bool started;                  // some start is counted in seconds
     bool stopped;                  // the sink or an interrupt has ended the run
 };
 
@@ -42,6 +44,7 @@ struct service {
     struct launch launch;
     struct watch watch;            // of the case under way
     int at;                        // which one that is
+    double started_s;              // before its processes were made
     double began_s, first_s, ended_s; // of the case under way: clock's start, first event, end
 };
 
@@ -62,6 +65,8 @@ bool follow_end(struct service *s, struct finding *finding);
 // blame.c
 // The case of this start (position) that the failure belongs to, and what to say of it.
 int blame_case(struct service *s, enum ending ending, struct finding *finding);
+// The template was lost, and the ranks with it.
+void blame_template(const struct service *s, struct finding *finding);
 void blame_silence(struct service *s, enum ending ending, struct finding *finding);
 // "; last event of rank 0: ..., of rank 1: none" of the case under way.
 void blame_last_events(const struct watch *w, char *text, size_t size);

@@ -41,6 +41,8 @@ struct run_verdict {
 
 struct run_counts {
     int cases, starts;
+    int first_starts, later_starts;    // of an implementation: those that came to an event
+    double first_start_s, later_start_s; // from the start of their processes to that event, summed up
     int judged;               // cases that were judged from evidence
     double own_s;             // the harness's own time on those: preparing, reading, recording
     double checks_s;          // the time of their checks

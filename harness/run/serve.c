@@ -39,8 +39,9 @@ static bool start(struct service *s, struct error *error)
     const char **command = run_argv(&e->implementation->command), **environment = run_argv(&e->implementation->environment);
     struct launch_plan plan = {
         .launcher = e->launcher, .program = e->settings->program, .folder = s->folder, .ranks = s->world_size,
-        .command = command, .environment = environment,
+        .command = command, .environment = environment, .template = e->template,
     };
+    s->started_s = launch_now();
     bool ok = launch_start(&plan, &s->launch, error);
     free(command);
     free(environment);
@@ -54,7 +55,8 @@ static void judge_position(struct service *s)
     bool well = !last || follow_end(s, &end);
     if (!well)
         launch_stop(&s->launch, STOP_GRACE_S);
-    if (last && interrupt_signal())
+    // Without the ranks' own ends the last case is not done.
+    if (last && (interrupt_signal() || s->launch.lost))
         return;
     verdict_judge(s, s->at, well ? NULL : &end);
     if (s->engine->plan->cases[s->index[s->at]].is_saver)
@@ -63,6 +65,17 @@ static void judge_position(struct service *s)
     if (!s->engine->settings->keep)
         scratch_remove(folder);
     free(folder);
+}
+
+static void count_start(const struct service *s)
+{
+    struct run_counts *c = s->engine->counts;
+    double seconds = s->first_s - s->started_s;
+    bool first = !s->engine->started;
+    s->engine->started = true;
+    c->first_starts += first;
+    c->later_starts += !first;
+    *(first ? &c->first_start_s : &c->later_start_s) += seconds;
 }
 
 // Follows the cases of a running start; ENDING_ENDED where all were judged.
@@ -76,11 +89,29 @@ static enum ending follow_cases(struct service *s)
         if (ending != ENDING_ENDED)
             return ending;
         watch_close(&s->watch);
+        if (s->at == 0)
+            count_start(s);
         judge_position(s);
         if (interrupt_signal())
             return ENDING_INTERRUPTED;
     }
     return ENDING_ENDED;
+}
+
+// What a start means whose template was lost under way: it says nothing of the case, unless it happens again.
+static void lost(struct service *s, int *failures)
+{
+    struct finding finding = {0};
+    int position = s->at < s->count ? s->at : s->count - 1;
+    // Cases that were judged show that others are to blame than the failure before this one.
+    *failures = position > 0 ? 1 : *failures + 1;
+    if (*failures < 2) {
+        tell(s->engine, "the process that the workers are forked from has ended; it is started once more");
+        return;
+    }
+    blame_template(s, &finding);
+    verdict_give_answer(s, position, &finding);
+    *failures = 0;
 }
 
 // What a start without a single event means; *failures counts them in a row.
@@ -116,10 +147,13 @@ static void one_start(struct service *s, int *failures)
         return;
     }
     enum ending ending = follow_cases(s);
+    bool is_lost = s->launch.lost; // and not by the stop that follows
     launch_stop(&s->launch, ending == ENDING_INTERRUPTED ? 1.0 : STOP_GRACE_S);
     if (s->watch.rank != NULL)
         watch_poll(&s->watch);
-    if (ending == ENDING_SILENT || ending == ENDING_SILENT_HANG) {
+    if (is_lost && ending != ENDING_INTERRUPTED) {
+        lost(s, failures);
+    } else if (ending == ENDING_SILENT || ending == ENDING_SILENT_HANG) {
         silence(s, ending, failures);
     } else if (ending == ENDING_FAILED || ending == ENDING_HANG) {
         struct finding finding = {0};

@@ -220,9 +220,13 @@ bool session_absent(struct session *s, const struct implementation *i, const cha
 void session_summary(const struct session *s, FILE *out)
 {
     const struct run_counts *c = &s->counts;
-    fprintf(out, "run %lld: %d cases in %.1f s; worker starts: %d; truths: %d computed, %d from the cache; "
+    char starts[96] = "";
+    if (c->first_starts > 0)
+        snprintf(starts, sizeof starts, c->later_starts > 0 ? " (%.2f s to the first event, later ones %.2f s)" : " (%.2f s to the first event)",
+                 c->first_start_s / c->first_starts, c->later_starts > 0 ? c->later_start_s / c->later_starts : 0.0);
+    fprintf(out, "run %lld: %d cases in %.1f s; worker starts: %d%s; truths: %d computed, %d from the cache; "
                  "per judged case: %.2f ms of the harness, %.2f ms of the checks\n",
-            (long long)s->run, c->cases, launch_now() - s->began_s, c->starts, s->cache.made, s->cache.found,
+            (long long)s->run, c->cases, launch_now() - s->began_s, c->starts, starts, s->cache.made, s->cache.found,
             c->judged > 0 ? 1e3 * c->own_s / c->judged : 0.0, c->judged > 0 ? 1e3 * c->checks_s / c->judged : 0.0);
 }
 

@@ -17,7 +17,7 @@ awk '
 !inside { next }
 /^```/ && open == "" {
     open = substr($0, 4)
-    if (file != "") { print "cat > \047" file "\047 <<\047END OF FILE\047"; open = "file"; files++ }
+    if (file != "") { print "walk_file\ncat > \047" file "\047 <<\047END OF FILE\047"; open = "file"; files++ }
     else if (open == "sh") { print "walk_start " ++commands; print "{" }
     else if (open == "text") { print "walk_expect <<\047END OF FILE\047"; expected++ }
     else open = "none"
@@ -50,6 +50,9 @@ trap 'walk_stop "a command failed"' EXIT
 walk_start() {
     walk_block=$1 walk_output=$HOME/output.$1 walk_began=$(date +%s)
     : >"$walk_output"
+}
+walk_file() {
+    case $PWD in "$HOME"/*) ;; *) walk_stop "found a file to write in $PWD, expected a folder below HOME" ;; esac
 }
 walk_end() { echo "block $walk_block: $(($(date +%s) - walk_began)) s"; }
 walk_vacuous() {

@@ -135,6 +135,15 @@ static void oracle_obey(struct oracle *o, const struct instruction *in)
         oracle_observe(o, in);
 }
 
+// True once in a session: its folders are beside that of the job.
+static bool oracle_first_time(const struct oracle *o)
+{
+    char *path = memory_format("%s/../../first-time", o->folder);
+    FILE *file = fopen(path, "wxe");
+    free(path);
+    return file != NULL && fclose(file) == 0;
+}
+
 // After hello, before any work.
 static void oracle_misbehave(struct oracle *o)
 {
@@ -146,6 +155,11 @@ static void oracle_misbehave(struct oracle *o)
         _exit(3);
     if (oracle_is(o, "leave"))
         _exit(0);
+    // The parent of a forked rank is its template.
+    if (oracle_is(o, "kill-parent") || (oracle_is(o, "kill-parent-once") && oracle_first_time(o)))
+        kill(getppid(), SIGKILL);
+    if (oracle_is(o, "stop-parent-once") && oracle_first_time(o))
+        kill(getppid(), SIGSTOP);
     while (oracle_is(o, "hang"))
         pause();
     if (oracle_is(o, "garbage"))

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "harness/launch/launch.h"
+#include "harness/launch/tests/template_program.h"
 #include "harness/run/scratch.h"
 #include "harness/run/tests/oracle.h"
 #include "harness/store/store.h"
@@ -41,7 +42,7 @@ static void write_file(const char *name, const char *format, ...)
 
 static void write_manifest(const char *command, const char *mode, const char *at, const char *on)
 {
-    write_file("implementation.yaml", "title: oracle\nname: oracle\nnote: in a test\ncommand: [%s]\nlaunchers: [local, mpirun]\n"
+    write_file("implementation.yaml", "title: oracle\nname: oracle\nnote: in a test\ncommand: [%s]\nlaunchers: [local, mpirun, fork]\n"
                "options: {misbehave: \"%s\", at: \"%s\", on: \"%s\"}\n", command, mode, at, on);
 }
 
@@ -91,10 +92,11 @@ static pid_t start_program(const char *const *words)
         argv[n++] = words[i];
     argv[n++] = "--store";
     argv[n++] = store;
+    unlink(output);
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        if (freopen(output, "w", stdout) == NULL || freopen(output, "a", stderr) == NULL)
+        if (freopen(output, "a", stdout) == NULL || freopen(output, "a", stderr) == NULL)
             _exit(99);
         execv(program, (char **)argv);
         _exit(99);
@@ -227,6 +229,15 @@ static const struct scenario {
     {"unsupported", "all", "local", "SKIP", "answer", "unsupported: not on a Monday", 0},
     {"silent", "all", "local", "FAIL", "answer", "rank ", 1},
     {"nothing", "1", "local", "FAIL", "answer", "rank 1 ended with exit status 0 before the case was done; last event of rank 0: {\"event\":\"done\"}; rank 1 wrote nothing", 1},
+    {"crash", "1", "fork", "FAIL", "answer", "crash: rank 1 ended with signal 11 (Segmentation fault) before the case was done; last event of rank 0: {", 1},
+    {"exit", "0", "fork", "FAIL", "answer", "early end: rank 0 ended with exit status 3 before the case was done", 1},
+    {"leave", "1", "fork", "FAIL", "answer", "early end: rank 1 ended with exit status 0 before the case was done", 1},
+    {"hang", "1", "fork", "FAIL", "answer", "hang: no end within the deadline of 2.5 s without an event; last event of rank 0: {\"event\":\"done\"}; last event of rank 1: {", 1},
+    {"error", "1", "fork", "FAIL", "answer", "rank 1 reported an error: the shards do not fit", 1},
+    {"silent", "all", "fork", "FAIL", "answer", "rank ", 1},
+    {"kill-parent", "0", "fork", "FAIL", "answer", "the process that the ranks are forked from ended with signal 9 (Killed) while this case ran, twice in a row", 1},
+    {"kill-parent-once", "1", "fork", "PASS", NULL, "", 0},
+    {"stop-parent-once", "0", "fork", "PASS", NULL, "", 0},
 };
 
 // Every verdict bears the manifest's note, and what rank 0 remarked where it said hello properly.
@@ -256,34 +267,42 @@ static void misbehaviour(void **state)
     expect_notes(results, s);
     assert_int_equal(status, s->status);
     json_decref(results);
+    char *output = slurp("output");
+    bool told = strstr(output, "the process that the workers are forked from has ended; it is started once more") != NULL;
+    assert_int_equal(told, strstr(s->mode, "-parent") != NULL);
+    free(output);
 }
 
-static void correct(void **state)
+static void check_correct(const char *launcher)
 {
-    (void)state;
     char command[4200];
     json_t *results;
     snprintf(command, sizeof command, "\"%s\"", self);
     write_manifest(command, "none", "*", "all");
-    assert_int_equal(check("local", &results), 0);
+    assert_int_equal(check(launcher, &results), 0);
     expect_fine(results, "t.none.n2.a");
     expect_fine(results, "t.none.n2.b");
     expect_fine(results, "t.none.n2.c");
     json_decref(results);
 }
 
-static void bad_end(void **state)
+static void correct(void **state) { (void)state; check_correct("local"); }
+static void correct_fork(void **state) { (void)state; check_correct("fork"); }
+
+static void check_bad_end(const char *launcher)
 {
-    (void)state;
     char command[4200];
     json_t *results;
     snprintf(command, sizeof command, "\"%s\"", self);
     write_manifest(command, "bad-end", "t.none.n2.c", "1");
-    assert_int_equal(check("local", &results), 1);
+    assert_int_equal(check(launcher, &results), 1);
     expect(results, "t.none.n2.c", "answer", "FAIL", "rank 1 ended with exit status 7 after its last case was done, expected exit status 0");
     expect_fine(results, "t.none.n2.b");
     json_decref(results);
 }
+
+static void bad_end(void **state) { (void)state; check_bad_end("local"); }
+static void bad_end_fork(void **state) { (void)state; check_bad_end("fork"); }
 
 static void gate_fails(void **state)
 {
@@ -357,29 +376,33 @@ static void loader_crashes(void **state)
     json_decref(results);
 }
 
-static void no_worker(void **state)
+static void check_no_worker(const char *launcher)
 {
-    (void)state;
     json_t *results;
     write_manifest("/nonexistent/worker", "none", "*", "all");
-    assert_int_equal(check("local", &results), 1);
+    assert_int_equal(check(launcher, &results), 1);
     expect(results, "gate.t.a", "answer", "FAIL", "did not start: rank 0 ended with cannot be executed: No such file or directory");
     expect(results, "t.none.n2.a", "answer", "SKIP", "not judged");
     json_decref(results);
 }
 
-static void start_hangs(void **state)
+static void no_worker(void **state) { (void)state; check_no_worker("local"); }
+static void no_worker_fork(void **state) { (void)state; check_no_worker("fork"); }
+
+static void check_start_hangs(const char *launcher)
 {
-    (void)state;
     json_t *results;
     double began = launch_now();
     write_manifest("sleep, \"600\"", "none", "*", "all");
-    assert_int_equal(check("local", &results), 1);
+    assert_int_equal(check(launcher, &results), 1);
     expect(results, "gate.t.c", "answer", "FAIL", "did not start: no event of any rank within the deadline of 7.5 s");
     // One deadline for all of the group, not one for each case.
     assert_true(launch_now() - began < 20);
     json_decref(results);
 }
+
+static void start_hangs(void **state) { (void)state; check_start_hangs("local"); }
+static void start_hangs_fork(void **state) { (void)state; check_start_hangs("fork"); }
 
 // ---- interrupts ----
 
@@ -404,7 +427,7 @@ static int workers_alive(void)
 
 static void write_marked(const char *mode, const char *at)
 {
-    write_file("implementation.yaml", "title: oracle\nname: oracle\nnote: in a test\ncommand: [\"%s\"]\nlaunchers: [local, mpirun]\n"
+    write_file("implementation.yaml", "title: oracle\nname: oracle\nnote: in a test\ncommand: [\"%s\"]\nlaunchers: [local, mpirun, fork]\n"
                "environment: {ORACLE_MARK: \"%s\"}\noptions: {misbehave: \"%s\", at: \"%s\", on: \"all\"}\n", self, folder, mode, at);
 }
 
@@ -516,6 +539,8 @@ static void killed_before_a_load(void **state)
 
 static void killed(void **state) { (void)state; check_interrupt(SIGKILL, "local", 128 + SIGKILL); }
 static void killed_mpirun(void **state) { (void)state; check_interrupt(SIGKILL, "mpirun", 128 + SIGKILL); }
+static void killed_fork(void **state) { (void)state; check_interrupt(SIGKILL, "fork", 128 + SIGKILL); }
+static void ctrl_c_fork(void **state) { (void)state; check_interrupt(SIGINT, "fork", 128 + SIGINT); }
 static void ctrl_c(void **state) { (void)state; check_interrupt(SIGINT, "local", 128 + SIGINT); }
 static void terminated(void **state) { (void)state; check_interrupt(SIGTERM, "mpirun", 128 + SIGTERM); }
 
@@ -545,6 +570,8 @@ static void stale_folders(void **state)
 
 int main(void)
 {
+    if (getenv("FSDPMARK_TEMPLATE") != NULL && !template_serve())
+        return 0;
     if (getenv("FSDPMARK_JOB") != NULL)
         return oracle_main();
     enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
@@ -553,7 +580,8 @@ int main(void)
         cmocka_unit_test(bad_end), cmocka_unit_test(gate_fails), cmocka_unit_test(loaders_follow_savers), cmocka_unit_test(savers_fail),
         cmocka_unit_test(loader_crashes), cmocka_unit_test(killed_before_a_load), cmocka_unit_test(no_worker), cmocka_unit_test(start_hangs),
         cmocka_unit_test(killed), cmocka_unit_test(killed_mpirun), cmocka_unit_test(ctrl_c), cmocka_unit_test(terminated),
-        cmocka_unit_test(stale_folders),
+        cmocka_unit_test(stale_folders), cmocka_unit_test(correct_fork), cmocka_unit_test(bad_end_fork), cmocka_unit_test(no_worker_fork), cmocka_unit_test(start_hangs_fork),
+        cmocka_unit_test(killed_fork), cmocka_unit_test(ctrl_c_fork),
     };
     enum { OTHERS = sizeof others / sizeof *others };
     struct CMUnitTest tests[1 + SCENARIOS + OTHERS] = {cmocka_unit_test(correct)};

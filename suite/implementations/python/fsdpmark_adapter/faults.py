@@ -162,6 +162,27 @@ def no_initial_broadcast(subject, stack):
     stack.enter_context(patch("torch.nn.parallel.distributed._sync_module_states", lambda **_: None))
 
 
+@fault
+def pieces_not_gathered(subject, stack):
+    """ZeRO stage 1: after a step each rank keeps the old values of the pieces that others updated (Z15)."""
+    stack.enter_context(patch("deepspeed.runtime.zero.stage_1_and_2.all_gather_dp_groups", lambda **_: None))
+
+
+@fault
+def pieces_not_reduced(subject, stack):
+    """ZeRO stage 2: gradients are divided by the ranks, and not added over them (Z03)."""
+    from deepspeed.runtime.zero.stage_1_and_2 import DeepSpeedZeroOptimizer
+    stack.enter_context(patch.object(DeepSpeedZeroOptimizer, "allreduce_and_scatter", lambda *_, **__: None))
+
+
+@fault
+def pieces_overwritten(subject, stack):
+    """ZeRO stage 3: the count of microbatches stays 0, so each overwrites the gradient of those before it (Z04)."""
+    from deepspeed.runtime.base_optimizer import ZeROOptimizer
+    from deepspeed.runtime.zero.stage3 import DeepSpeedZeroOptimizer_Stage3
+    stack.enter_context(patch.object(DeepSpeedZeroOptimizer_Stage3, "clear_backward_seen_flag", ZeROOptimizer.clear_backward_seen_flag))
+
+
 def seeded(name, subject):
     """A context in which the named fault is there; none for an empty name."""
     stack = ExitStack()

@@ -135,6 +135,11 @@ class Program:
         spans = {name: [span] if isinstance(span, tuple) else span for name, span in spans.items()}
         return {name: [list(r) for r in span] for name, span in spans.items() if any(length for _, length in span)}
 
+    def graded(self):
+        """The ranges of gradients that this rank has, or will have."""
+        spans = {name: self.subject.part(name, "grad") for name in self.names}
+        return {name: [[offset, length]] for name, (offset, length) in spans.items() if length}
+
     def report_shards(self, of, whats, again=False):
         """Once: the ranges of the tensors that are really there. An optimizer without state holds the parameters that it updates."""
         if of in self.reported and not again:
@@ -146,7 +151,7 @@ class Program:
             parts = {name: [] for name in self.names} | parts
         elif any(i.verb == "unfreeze" for i in self.case.program):
             # what is frozen now gets its gradient and state later, cut as the parameter is
-            parts = (self.updated() if of == "optimizer" else self.ranges(["param"])) | parts
+            parts = (self.updated() if of == "optimizer" else self.graded()) | parts
             elements = self.subject.padding("parameter")[0] if of == "gradient" else elements
         self.answer.event("shards", of=of, parts=parts, padding=elements, **({"padding_max": largest} if elements else {}))
 

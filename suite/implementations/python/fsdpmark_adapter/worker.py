@@ -10,12 +10,14 @@ import traceback
 import warnings
 
 import torch
+import torch._dynamo  # torch.optim imports it with the first optimizer: once is enough (template.py)
 
 from . import faults
 from .answer import Answer, read_tensors
 from .batch import Batches
 from .job import InputError, Job, read_case
 from .program import Program, forget
+from .template import fork_ranks
 from .world import World
 
 
@@ -72,6 +74,7 @@ def leave(status):
 
 
 def serve(subject_class):
+    fork_ranks()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=FutureWarning)
     try:

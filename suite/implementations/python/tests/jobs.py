@@ -98,8 +98,8 @@ def free_port():
         return s.getsockname()[1]
 
 
-def start(implementation, cases, folder, extra=None, timeout=300):
-    """Runs the cases in one start of the adapter; returns the ranks' exit statuses."""
+def prepare(cases, folder):
+    """The job folder of a start that serves the cases."""
     n = cases[0]["world_size"]
     (folder / "job.json").write_text(json.dumps({"protocol": 1, "world_size": n, "cases": [c["id"] for c in cases]}))
     for c in cases:
@@ -111,12 +111,19 @@ def start(implementation, cases, folder, extra=None, timeout=300):
         save_file(init, folder / c["id"] / "init.safetensors")
         save_file({name: value + 1 for name, value in init.items()}, folder / c["id"] / "init.other.safetensors")
         save_file(data, folder / c["id"] / "data.safetensors")
-    port = str(free_port())
-    ranks = []
+
+
+def environment_of(folder, rank, n, port):
+    return {"RANK": str(rank), "WORLD_SIZE": str(n), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port), "FSDPMARK_JOB": str(folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+def start(implementation, cases, folder, extra=None, timeout=300):
+    """Runs the cases in one start of the adapter; returns the ranks' exit statuses."""
+    prepare(cases, folder)
+    n, port, ranks = cases[0]["world_size"], free_port(), []
     for rank in range(n):
-        environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(n), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(n),
-                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "FSDPMARK_JOB": str(folder), "OMP_NUM_THREADS": "1",
-                       "GLOO_SOCKET_IFNAME": "lo", **(extra or {})}
+        environment = {**os.environ, **environment_of(folder, rank, n, port), **(extra or {})}
         with open(folder / f"rank{rank}.log", "w") as log:
             ranks.append(subprocess.Popen([sys.executable, IMPLEMENTATIONS / implementation / "adapter.py"], cwd=folder,
                                           env=environment, stdout=log, stderr=subprocess.STDOUT))

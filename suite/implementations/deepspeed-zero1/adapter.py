@@ -1,0 +1,17 @@
+"""DeepSpeed ZeRO stage 1 under the worker protocol: fsdpmark_adapter/deepspeed.py and deepspeed_stages.py."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from fsdpmark_adapter.deepspeed_stages import Zero1
+from fsdpmark_adapter.worker import serve
+
+
+class DeepSpeedZero1(Zero1):
+    implementation = "deepspeed-zero1"
+
+
+if __name__ == "__main__":
+    serve(DeepSpeedZero1)

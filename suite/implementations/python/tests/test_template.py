@@ -1,0 +1,151 @@
+"""fork_ranks: the template of docs/protocol.md, driven as the harness drives it, with workers of a few lines and with an adapter."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import jobs
+
+PACKAGE = Path(__file__).resolve().parents[1]
+HEAD = f"import os, random, signal, sys, threading, time\nsys.path.insert(0, {str(PACKAGE)!r})\nfrom fsdpmark_adapter.template import fork_ranks\n"
+
+
+class Template:
+    """The harness's side."""
+
+    def __init__(self, command, **environment):
+        ours, theirs = socket.socketpair()
+        ours.settimeout(240)
+        self.lines = ours.makefile("rw", buffering=1)
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **environment, "FSDPMARK_TEMPLATE": str(theirs.fileno())})
+        theirs.close()
+        ours.close()
+
+    def hear(self):
+        return self.lines.readline().rstrip("\n")
+
+    def start(self, folder, ranks, environment=lambda rank: {}):
+        """What it tells: {rank: how it ended}."""
+        for rank in range(ranks):
+            pairs = {"RANK": str(rank), "WORLD_SIZE": str(ranks), **environment(rank)}
+            (folder / f"rank{rank}.environ").write_bytes(b"".join(f"{name}={value}".encode() + b"\0" for name, value in pairs.items()))
+        print(f"start {ranks} {folder}", file=self.lines)
+        if self.hear() != "started":
+            return None
+        words = [self.hear().split(" ", 2) for _ in range(ranks)]
+        assert all(word == "ended" for word, _, _ in words), words
+        return {int(rank): end for _, rank, end in words}
+
+    def end(self):
+        self.lines.close()
+        try:
+            return self.process.wait(60), self.process.stderr.read()
+        finally:
+            self.process.stderr.close()
+            self.process.kill()
+
+
+class Forking(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory(prefix="fsdpmark-test-")
+        self.addCleanup(place.cleanup)
+        self.place, self.count = Path(place.name), 0
+
+    def folder(self):
+        self.count += 1
+        made = self.place / f"job {self.count}"
+        made.mkdir()
+        return made
+
+    def template(self, script, **environment):
+        made = Template([sys.executable, "-c", HEAD + script], **environment)
+        self.addCleanup(made.process.kill)
+        self.assertEqual(made.hear(), "ready")
+        return made
+
+    def log(self, folder, rank):
+        return (folder / f"rank{rank}.log").read_text()
+
+    def test_starts_of_any_size_one_after_another(self):
+        template = self.template("fork_ranks()\nprint(os.getppid(), os.getpid() == os.getpgid(0), os.getcwd(), sorted(os.environ.items()))\n"
+                                 "print('err', file=sys.stderr)", LEFT_BEHIND="1")
+        for ranks in (2, 1, 5):
+            folder = self.folder()
+            self.assertEqual(template.start(folder, ranks, lambda _: {"OF_THE_START": str(ranks)}), {r: "exit 0" for r in range(ranks)})
+            for rank in range(ranks):
+                pairs = [("OF_THE_START", str(ranks)), ("RANK", str(rank)), ("WORLD_SIZE", str(ranks))]
+                out, err = sorted(self.log(folder, rank).splitlines(), reverse=True)
+                self.assertEqual((out, err), ("err", f"{template.process.pid} True {folder} {pairs}"))
+        self.assertEqual(template.end(), (0, ""))
+
+    def test_without_a_template_it_returns_at_once(self):
+        out = subprocess.run([sys.executable, "-c", HEAD + "fork_ranks()\nprint('rank')"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((out.returncode, out.stdout, out.stderr), (0, "rank\n", ""))
+
+    def test_how_ranks_end(self):
+        template = self.template("fork_ranks()\nrank = int(os.environ['RANK'])\nif rank == 1: sys.exit(7)\n"
+                                 "if rank == 2: os.kill(os.getpid(), signal.SIGSEGV)\nif rank == 3: raise ValueError('no')")
+        folder = self.folder()
+        self.assertEqual(template.start(folder, 4), {0: "exit 0", 1: "exit 7", 2: "signal 11", 3: "exit 1"})
+        self.assertIn("ValueError: no", self.log(folder, 3))
+        self.assertEqual(template.end(), (0, ""))
+
+    def test_ranks_die_with_their_template(self):
+        template = self.template("fork_ranks()\nprint(os.getpid(), flush=True)\ntime.sleep(600)")
+        folder = self.folder()
+        (folder / "rank0.environ").write_bytes(b"RANK=0\0")
+        print(f"start 1 {folder}", file=template.lines)
+        self.assertEqual(template.hear(), "started")
+        while not (folder / "rank0.log").exists() or not self.log(folder, 0).endswith("\n"):
+            self.assertIsNone(template.process.poll())
+        rank = os.pidfd_open(int(self.log(folder, 0)))
+        template.process.kill()
+        self.assertEqual(template.process.wait(60), -signal.SIGKILL)
+        self.assertEqual(select.select([rank], [], [], 60)[0], [rank])
+        os.close(rank)
+        template.end()
+
+    def test_threads_are_refused(self):
+        template = self.template("threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nfork_ranks()")
+        self.assertIsNone(template.start(self.folder(), 2))
+        status, said = template.end()
+        self.assertEqual((status, said), (1, "template: found 2 threads, expected 1: what a thread holds locked stays locked in a forked rank\n"))
+
+    def test_each_rank_draws_its_own_random_numbers(self):
+        template = self.template("import numpy\nfork_ranks()\nprint(random.random(), numpy.random.random())")
+        drawn = set()
+        for _ in range(2):
+            folder = self.folder()
+            template.start(folder, 2)
+            drawn |= {number for rank in range(2) for number in self.log(folder, rank).split()}
+        self.assertEqual(len(drawn), 8)
+        template.end()
+
+    def test_an_adapter_serves_starts(self):
+        """One case in several starts, the second with a fault in its environment: it is in that start alone."""
+        adapter = jobs.IMPLEMENTATIONS / "pytorch-ddp" / "adapter.py"
+        template = Template([sys.executable, str(adapter)], TORCH_CPP_LOG_LEVEL="ERROR")
+        self.addCleanup(template.process.kill)
+        self.assertEqual(template.hear(), "ready")
+        states = []
+        for ranks, fault in ((1, ""), (1, "optimizer-over-copies"), (2, ""), (1, "")):
+            folder, made = self.folder(), jobs.case("a", ranks, strategy="none")
+            jobs.prepare([made], folder)
+            port = jobs.free_port()
+            ends = template.start(folder, ranks, lambda rank: {**jobs.environment_of(folder, rank, ranks, port), "FSDPMARK_FAULT": fault})
+            self.assertEqual(ends, {r: "exit 0" for r in range(ranks)}, self.log(folder, 0))
+            states.append(jobs.Result(folder, made).full("s0"))
+        self.assertEqual(template.end(), (0, ""))
+        same = [all(states[0][name].equal(state[name]) for name in states[0]) for state in states]
+        self.assertEqual(same, [True, False, True, True])
+
+
+if __name__ == "__main__":
+    unittest.main()
