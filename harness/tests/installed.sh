@@ -11,18 +11,19 @@ trap 'exit 130' INT TERM
 fail() { echo "installed.sh: $*" >&2; exit 1; }
 unset MAKEFLAGS MFLAGS MAKELEVEL FSDPMARK_SUITE FSDPMARK_STORE FSDPMARK_BUILD LD_LIBRARY_PATH RANK WORLD_SIZE LOCAL_RANK 2>/dev/null || :
 prefix=$work/prefix
-# Sanitizers must be linked in as they were built.
-flags=$(nm -D "$build"/libfsdpmark.so | grep -q __asan_init && echo -fsanitize=address,undefined || :)
+# What was built with sanitizers is installed and linked with them.
+flags='' san=0
+if nm -D "$build/libfsdpmark.so" | grep -q __asan_init; then flags=-fsanitize=address,undefined san=1; fi
 
-make --no-print-directory BUILD="$build" install PREFIX=/usr DESTDIR="$work/dest"
+make --no-print-directory BUILD="$build" SAN=$san install PREFIX=/usr DESTDIR="$work/dest"
 [ -f "$work/dest/usr/include/fsdpmark.h" ] || fail "found no usr/include/fsdpmark.h below DESTDIR, expected it"
 grep -q rpath "$work/dest/usr/lib/pkgconfig/fsdpmark.pc" && fail "found a run path for /usr, expected none"
 grep -rqF "$work" "$work/dest/usr/lib/pkgconfig" && fail "found DESTDIR in fsdpmark.pc, expected PREFIX alone"
-make --no-print-directory BUILD="$build" uninstall PREFIX=/usr DESTDIR="$work/dest"
+make --no-print-directory BUILD="$build" SAN=$san uninstall PREFIX=/usr DESTDIR="$work/dest"
 left=$(find "$work/dest" ! -type d)
 [ -z "$left" ] || fail "found $left after make uninstall, expected nothing"
 
-make --no-print-directory BUILD="$build" install PREFIX="$prefix"
+make --no-print-directory BUILD="$build" SAN=$san install PREFIX="$prefix"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 headers=$(cd "$prefix/include" && find . -type f)
 [ "$headers" = ./fsdpmark.h ] || fail "found headers $headers, expected fsdpmark.h alone"
@@ -85,7 +86,7 @@ env -i FSDPMARK_JOB="$job" ./shared-c 2>message || status=$?
 HOME=$work "$prefix/bin/fsdpmark" check -i null -k gate.exact-mlp -k exact-mlp.none.n1 --store "$work/results.db" >"$work/check.log" 2>&1 || status=$?
 [ $status -eq 1 ] && grep -q "parameters-moved" "$work/check.log" || fail "check -i null ended with $status: $(tail -n 5 "$work/check.log")"
 cd - >/dev/null
-make --no-print-directory BUILD="$build" uninstall PREFIX="$prefix"
+make --no-print-directory BUILD="$build" SAN=$san uninstall PREFIX="$prefix"
 left=$(find "$prefix" ! -type d)
 [ -z "$left" ] || fail "found $left after make uninstall, expected nothing"
 echo "installed.sh: $(wc -l <"$work/declared") functions, in C and C++, shared and static"
