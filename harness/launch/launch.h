@@ -5,7 +5,7 @@
 // write end of a pipe, the lifeline. One byte asks the keeper to end the tree; the end of file, which the kernel
 // delivers however the harness dies, asks the same. So kill -9 of the harness leaves no worker, no
 // helper of mpirun and no grandchild of a script. Each rank also asks for SIGKILL at the death of its own parent
-// (PR_SET_PDEATHSIG), which covers the death of the keeper.
+// (PR_SET_PDEATHSIG), which covers the death of the keeper. With the launcher `fork` one keeper serves many starts (template.h).
 // Source: prctl(2), PR_SET_CHILD_SUBREAPER and PR_SET_PDEATHSIG.
 #ifndef HARNESS_LAUNCH_H
 #define HARNESS_LAUNCH_H

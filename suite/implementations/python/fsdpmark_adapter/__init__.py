@@ -9,6 +9,7 @@ interpreter of the program. An adapter adds one `Subject` class: how to wrap, wh
     subject.py   the interface of an adapter, and the plain unwrapped model
     program.py   the verbs
     worker.py    one process: the cases of a job, one after another
+    template.py  import once, fork the ranks
     sibling.py   the adapters of other implementations, to derive from
     faults.py    seeded bugs
     bench.py     tokens per second of an adapter
