@@ -11,6 +11,7 @@ event one that has happened: waiting for either is nothing. The stand-in refuses
     get_rng_state, set_rng_state     Megatron-Core, tensor_parallel/random.py (the default generator of the CPU has both)
     Tensor.cuda                      Megatron-FSDP, validate_uneven_dtensor; Megatron-Core, clip_grads.py and DistributedOptimizer
     device "cuda" -> "cpu"           Megatron-Core, tensors made with device="cuda" or torch.cuda.current_device() (`CudaToCpu`)
+    Tensor.type() as of a GPU        Megatron-Core, DistributedOptimizer and clip_grad_by_total_norm_fp32 (`CudaToCpu`)
     ReduceOp PREMUL_SUM over gloo    Megatron-FSDP, gradient_reduce_preprocessing
 
 The last one is a collective: NCCL multiplies each rank's input by the factor, in the input's dtype, and then adds. gloo knows no such
@@ -74,14 +75,17 @@ class Event:
 
 
 class CudaToCpu(TorchFunctionMode):
-    """Functions asked to make, or move, a tensor on a CUDA device do it on the CPU. An integer device is a CUDA device's number."""
+    """Functions asked to make a tensor on a CUDA device make it on the CPU; an integer device is a CUDA device's number. A tensor's
+    type() says what it would say on a GPU, for those who compare it with "torch.cuda.FloatTensor"."""
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         keywords = keywords or {}
         device = keywords.get("device")
         if isinstance(device, int) or (device is not None and torch.device(device).type == "cuda"):
             keywords = {**keywords, "device": "cpu"}
-        return function(*arguments, **keywords)
+        result = function(*arguments, **keywords)
+        asked_type = function is torch.Tensor.type and len(arguments) == 1 and not keywords
+        return result.replace("torch.", "torch.cuda.", 1) if asked_type else result
 
 
 class PremulSum:

@@ -51,6 +51,8 @@ class StandIn(unittest.TestCase):
 
     def test_a_cuda_device_is_the_cpu(self):
         with cuda_stand_in.CudaToCpu():
+            self.assertEqual(torch.ones(2, dtype=torch.bfloat16).type(), "torch.cuda.BFloat16Tensor")
+            self.assertEqual(torch.ones(2).type(torch.float64).dtype, torch.float64)
             made = [torch.full((3,), 2.5, device=device) for device in ("cuda", "cuda:1", torch.device("cuda"), 0, "cpu", None)]
         for tensor in made:
             self.assertEqual(tensor.device.type, "cpu")
