@@ -82,7 +82,30 @@ status=0
 env -i FSDPMARK_JOB="$job" ./shared-c 2>message || status=$?
 [ $status -eq 2 ] && grep -q "environment: found no RANK, expected" message || fail "without a rank found status $status and $(cat message)"
 
+# A preloaded probe gets the phases, however the library was linked.
+if [ $san -eq 0 ]; then # the sanitizers' runtime wants to be first itself
+    cat >probe.c <<'END'
+#include <stdio.h>
+void fsdpmark_mark(const char *phase, int step) { printf("%s %d\n", phase, step); }
+END
+    cat >phase.c <<'END'
+#include <fsdpmark.h>
+int main(void) { fsdpmark *f = fsdpmark_open("a", "1"); fsdpmark_phase(f, "step", 3); return fsdpmark_close(f) != 2; }
+END
+    cc -shared -fPIC probe.c -o probe.so
+    # shellcheck disable=SC2046
+    cc phase.c $(pkg-config --cflags --libs fsdpmark) -o phase-shared
+    # shellcheck disable=SC2046
+    cc -no-pie phase.c $(pkg-config --cflags fsdpmark) "$prefix/lib/libfsdpmark.a" $(pkg-config --static --libs-only-l fsdpmark | sed 's/-lfsdpmark//') -o phase-static
+    for program in phase-shared phase-static; do
+        "./$program" || fail "$program without a probe ended with status $?"
+        told=$(LD_PRELOAD=$PWD/probe.so "./$program") || fail "$program with a probe ended with status $?"
+        [ "$told" = "step 3" ] || fail "$program told the probe '$told', expected 'step 3'"
+    done
+fi
+
 # The installed program, without the checkout.
+status=0
 HOME=$work "$prefix/bin/fsdpmark" check -i null -k gate.exact-mlp -k exact-mlp.none.n1 --store "$work/results.db" >"$work/check.log" 2>&1 || status=$?
 [ $status -eq 1 ] && grep -q "parameters-moved" "$work/check.log" || fail "check -i null ended with $status: $(tail -n 5 "$work/check.log")"
 cd - >/dev/null
