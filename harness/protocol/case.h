@@ -160,6 +160,9 @@ struct fsdp_case {
 // size, label twice, step outside the data, ...) are errors.
 bool case_read(const char *path, struct fsdp_case *out, struct error *error);
 
+// From the text of a case.json that a store kept, of this version or an earlier one: fields that it lacks stay 0. False where it is none.
+bool case_read_stored(const char *text, struct fsdp_case *out);
+
 // Writes case.json (whole or not at all). The output of case_write is read back by case_read to
 // an equal case.
 bool case_write(const struct fsdp_case *c, const char *path, struct error *error);

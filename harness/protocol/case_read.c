@@ -3,6 +3,16 @@
 
 #include "harness/protocol/case_fields.h"
 
+static void count_elements(struct fsdp_case *out)
+{
+    for (int i = 0; i < out->parameter_count; i++) {
+        struct case_parameter *p = &out->parameters[i];
+        p->count = 1;
+        for (int k = 0; k < p->dims; k++)
+            p->count *= p->shape[k];
+    }
+}
+
 bool case_read_document(const struct document *d, struct fsdp_case *out, struct error *error)
 {
     struct reading r = {.document = d, .error = error, .root = out};
@@ -11,12 +21,7 @@ bool case_read_document(const struct document *d, struct fsdp_case *out, struct 
         case_free(out);
         return false;
     }
-    for (int i = 0; i < out->parameter_count; i++) {
-        struct case_parameter *p = &out->parameters[i];
-        p->count = 1;
-        for (int k = 0; k < p->dims; k++)
-            p->count *= p->shape[k];
-    }
+    count_elements(out);
     return true;
 }
 
@@ -43,5 +48,22 @@ bool case_read(const char *path, struct fsdp_case *out, struct error *error)
     bool fine = case_read_kept(path, out, &d, error);
     if (fine)
         document_free(&d);
+    return fine;
+}
+
+bool case_read_stored(const char *text, struct fsdp_case *out)
+{
+    struct document d;
+    struct error error = {""};
+    *out = (struct fsdp_case){0};
+    if (!text || !document_parse(text, strlen(text), "case.json", &d, &error))
+        return false;
+    struct reading r = {.document = &d, .error = &error, .root = out, .partial = true};
+    bool fine = fields_read(&r, d.root, case_fields, out) && out->id;
+    document_free(&d);
+    if (fine)
+        count_elements(out);
+    else
+        case_free(out);
     return fine;
 }

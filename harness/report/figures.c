@@ -20,7 +20,7 @@ enum {
     LETTER_PX = 8, LINE_PX = 20, ROW_PX = 24, TOP_PX = 70, TICS_PX = 75, GAP_PX = 44
 };
 
-static void put_quoted(FILE *out, const char *s, int width) {
+void figure_put_quoted(FILE *out, const char *s, int width) {
     char *label = text_shorten(TEXT_GNUPLOT, s, width);
     fprintf(out, "\"%s\"", *label ? label : " ");
     free(label);
@@ -65,7 +65,7 @@ static int widest(const char *const *names, int count, int limit) {
 static void put_axis(FILE *data, const char *const *names, int count, int width) {
     for (int i = 0; i < count; i++) {
         fprintf(data, "%d\t", i + 1);
-        put_quoted(data, names[i], width);
+        figure_put_quoted(data, names[i], width);
         fputs("\t\" \"\n", data);
     }
 }
@@ -77,7 +77,7 @@ static void put_ratios(FILE *data, const struct ratios *r) {
     put_axis(data, r->panels, r->panel_count, TITLE_WIDTH);
     for (int s = 0; s < r->series_count; s++) {
         fputs("\n\n", data);
-        put_quoted(data, r->series[s], TITLE_WIDTH);
+        figure_put_quoted(data, r->series[s], TITLE_WIDTH);
         fputs("\n1e9\t-9\n", data);
     }
     for (int p = 0, at = 0; p < r->panel_count; p++) {
@@ -167,7 +167,7 @@ static void put_names(FILE *data, const struct names *names, const int *order, i
     fputs("-9\t\" \"\n", data);
     for (int i = 0; i < count; i++) {
         fprintf(data, "%d\t", i + 1);
-        put_quoted(data, names->items[order ? order[i] : i], width);
+        figure_put_quoted(data, names->items[order ? order[i] : i], width);
         fputc('\n', data);
     }
     fputs("\n\n", data);
@@ -220,6 +220,11 @@ static bool write_file(const char *folder, const char *name, const char *extensi
     return ok;
 }
 
+bool figure_write(const char *folder, const char *name, const char *head, const char *script, const char *data, struct error *error) {
+    return write_file(folder, "style", ".gp", "", style_gp, error) && write_file(folder, name, ".dat", "", data, error) &&
+           write_file(folder, name, ".gp", head, script, error);
+}
+
 static void draw(const char *folder, struct figure *f) {
     char *script = memory_format("%s.gp", f->name);
     for (int i = 0; i < 2; i++) {
@@ -242,8 +247,7 @@ static bool make_one(const struct view *v, const char *folder, int kind, struct 
     fprintf(head, "heading = '%s'\n", f->title);
     fclose(data);
     fclose(head);
-    bool ok = *f->why || (write_file(folder, f->name, ".dat", "", data_text, error) &&
-                          write_file(folder, f->name, ".gp", head_text, kinds[kind].script, error));
+    bool ok = *f->why || figure_write(folder, f->name, head_text, kinds[kind].script, data_text, error);
     if (ok && !*f->why) draw(folder, f);
     free(data_text);
     free(head_text);
@@ -251,7 +255,7 @@ static bool make_one(const struct view *v, const char *folder, int kind, struct 
 }
 
 bool figures_make(const struct view *v, const char *folder, struct figure out[FIGURES], struct error *error) {
-    if (!write_file(folder, "style", ".gp", "", style_gp, error)) return false;
+    if (!write_file(folder, "style", ".gp", "", style_gp, error)) return false; // also where no figure has data
     for (int i = 0; i < FIGURES; i++)
         if (!make_one(v, folder, i, &out[i], error)) return false;
     return true;

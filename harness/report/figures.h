@@ -14,6 +14,10 @@ struct figure {
 // Writes FOLDER/{name.dat, name.gp, style.gp} and draws name.svg and name.png. False only where files cannot be
 // written; a picture that cannot be drawn has its reason in `why`.
 bool figures_make(const struct view *v, const char *folder, struct figure out[FIGURES], struct error *error);
+// A text as a quoted column of a data file, at most `width` columns wide.
+void figure_put_quoted(FILE *out, const char *s, int width);
+// FOLDER/style.gp, name.dat and name.gp, which is the script with `head` before it.
+bool figure_write(const char *folder, const char *name, const char *head, const char *script, const char *data, struct error *error);
 // Runs `gnuplot -d` on a script in a folder, for format "svg" or "png", for at most 60 s. False with the reason.
 bool gnuplot_run(const char *folder, const char *script, const char *format, char why[256]);
 

@@ -21,6 +21,9 @@ enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 3, OLDEST_VERSION = 2, BUSY
     "implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, "     \
     "origin, seconds, judge_seconds, start, log_tail, figures, digest, truth_digest, note"
 #define WAIVER_COLUMNS "implementation, checks, cases, versions, reason, page, expires, origin"
+// ?1: a JSON list of runs; NULL: all but those of selftest, whose subjects are faulty on purpose.
+#define WANTED_RUNS "SELECT id FROM run WHERE CASE WHEN ?1 IS NULL THEN coalesce(profile, '') <> 'selftest' ELSE id IN (SELECT value FROM json_each(?1)) END"
+#define NEWEST_CASES "SELECT max(id) FROM judged_case WHERE run IN (" WANTED_RUNS ") GROUP BY implementation, case_id"
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 
 static const char *const statement_sql[SQL_STATEMENTS] = {
@@ -46,9 +49,21 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
                     "WHERE run = ?1 ORDER BY id",
     [SQL_COUNTS] = "SELECT (SELECT count(*) FROM judged_case WHERE run = ?1), (SELECT count(*) FROM result r "
                    "JOIN judged_case c ON c.id = r.judged_case WHERE c.run = ?1), (SELECT count(*) FROM waiver WHERE run = ?1)",
-    [SQL_CASES] = "SELECT " CASE_COLUMNS ", id FROM judged_case WHERE run = ? ORDER BY id",
+    [SQL_CASES] = "SELECT " CASE_COLUMNS ", id, run FROM judged_case WHERE run = ? ORDER BY id",
     [SQL_RESULTS] = "SELECT r.judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks, waiver "
                     "FROM judged_case c JOIN result r ON r.judged_case = c.id WHERE c.run = ? ORDER BY c.id, r.position",
+    [SQL_NEWEST_PLANS] = "SELECT implementation, planned, versions, note, seconds, max(run) FROM plan p WHERE run IN (" WANTED_RUNS ") "
+                         "GROUP BY implementation",
+    [SQL_NEWEST_WAIVERS] = "SELECT " WAIVER_COLUMNS ", w.id, expires < substr(started, 1, 10) FROM waiver w JOIN run r ON r.id = w.run "
+                           "WHERE run IN (" WANTED_RUNS ")",
+    [SQL_NEWEST_COUNTS] = "SELECT count(*), coalesce(sum((SELECT count(*) FROM result WHERE judged_case = c.id)), 0), "
+                          "(SELECT count(*) FROM waiver) FROM judged_case c WHERE id IN (" NEWEST_CASES ")",
+    [SQL_NEWEST_CASES] = "SELECT implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, origin, "
+                         "seconds, judge_seconds, start, log_tail, NULL, digest, truth_digest, note, id, run FROM judged_case WHERE id IN ("
+                         NEWEST_CASES ") ORDER BY id",
+    [SQL_NEWEST_RESULTS] = "SELECT judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks, waiver FROM result "
+                           "WHERE judged_case IN (" NEWEST_CASES ") ORDER BY judged_case, position",
+    [SQL_ENVIRONMENTS] = "SELECT id, environment FROM run WHERE id IN (" WANTED_RUNS ")",
     [SQL_RUNS] = "SELECT r.id, r.command, r.profile, r.pattern, r.started, r.ended, r.exit_status, "
                  "sum(v.verdict = 'PASS'), sum(v.verdict = 'FAIL'), sum(v.verdict = 'SKIP'), sum(v.verdict = 'BROKEN'), "
                  "count(v.run), sum(v.waived) FROM run r LEFT JOIN case_verdict v ON v.run = r.id GROUP BY r.id ORDER BY r.id",

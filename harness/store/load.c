@@ -86,6 +86,7 @@ static void read_case_row(struct stored_run *r, sqlite3_stmt *q, struct stored_c
     c->digest = text_or_empty(r, q, 17);
     c->truth_digest = text_or_empty(r, q, 18);
     c->note = text_or_empty(r, q, 19);
+    c->run = sqlite3_column_int64(q, 21);
 }
 
 static void read_waiver_row(struct stored_run *r, sqlite3_stmt *q, struct stored_waiver *w) {
@@ -113,9 +114,16 @@ static bool read_result_row(struct stored_run *r, sqlite3_stmt *q, struct stored
     return known;
 }
 
-static bool load_plans(struct store *s, struct stored_run *r, struct error *error) {
+// Which statements read, and what they are bound to: one run, or a JSON list of runs (NULL: all).
+struct source { enum statement plans, waivers, counts, cases, results; bool one; int64_t run; const char *runs; };
+
+static sqlite3_stmt *bind(struct store *s, const struct source *from, enum statement id, struct error *error) {
+    return from->one ? store_bind(s, id, error, "i", from->run) : store_bind(s, id, error, "t", from->runs);
+}
+
+static bool load_plans(struct store *s, const struct source *from, struct stored_run *r, struct error *error) {
     r->implementations = json_object();
-    sqlite3_stmt *q = store_bind(s, SQL_PLANS, error, "i", r->id);
+    sqlite3_stmt *q = bind(s, from, from->plans, error);
     bool row, ok;
     if (!q) return false;
     while ((ok = store_step(s, q, &row, error)) && row) read_plan_row(r, q);
@@ -123,8 +131,8 @@ static bool load_plans(struct store *s, struct stored_run *r, struct error *erro
 }
 
 // ids: the key of each case, in order, by which the results that follow find theirs.
-static bool load_cases(struct store *s, struct stored_run *r, int64_t *ids, int capacity, struct error *error) {
-    sqlite3_stmt *q = store_bind(s, SQL_CASES, error, "i", r->id);
+static bool load_cases(struct store *s, const struct source *from, struct stored_run *r, int64_t *ids, int capacity, struct error *error) {
+    sqlite3_stmt *q = bind(s, from, from->cases, error);
     bool row, ok;
     if (!q) return false;
     while ((ok = store_step(s, q, &row, error)) && row && r->case_count < capacity) {
@@ -135,9 +143,9 @@ static bool load_cases(struct store *s, struct stored_run *r, int64_t *ids, int 
     return ok;
 }
 
-static bool load_results(struct store *s, struct stored_run *r, const int64_t *ids, int count, struct error *error) {
+static bool load_results(struct store *s, const struct source *from, struct stored_run *r, const int64_t *ids, int count, struct error *error) {
     struct stored_result *results = take(r, sizeof *results * (size_t)(count + 1));
-    sqlite3_stmt *q = store_bind(s, SQL_RESULTS, error, "i", r->id);
+    sqlite3_stmt *q = bind(s, from, from->results, error);
     bool row, ok;
     if (!q) return false;
     for (int i = 0, at = 0; (ok = store_step(s, q, &row, error)) && row && i < count; i++) {
@@ -159,8 +167,8 @@ static bool load_results(struct store *s, struct stored_run *r, const int64_t *i
     return ok;
 }
 
-static bool load_waivers(struct store *s, struct stored_run *r, int capacity, struct error *error) {
-    sqlite3_stmt *q = store_bind(s, SQL_WAIVERS, error, "i", r->id);
+static bool load_waivers(struct store *s, const struct source *from, struct stored_run *r, int capacity, struct error *error) {
+    sqlite3_stmt *q = bind(s, from, from->waivers, error);
     bool row, ok;
     r->waivers = take(r, sizeof *r->waivers * (size_t)(capacity + 1));
     if (!q) return false;
@@ -170,8 +178,8 @@ static bool load_waivers(struct store *s, struct stored_run *r, int capacity, st
     return ok;
 }
 
-static bool load_counts(struct store *s, int64_t run, int *cases, int *results, int *waivers, struct error *error) {
-    sqlite3_stmt *q = store_bind(s, SQL_COUNTS, error, "i", run);
+static bool load_counts(struct store *s, const struct source *from, int *cases, int *results, int *waivers, struct error *error) {
+    sqlite3_stmt *q = bind(s, from, from->counts, error);
     bool row;
     if (!q || !store_step(s, q, &row, error)) return false;
     *cases = sqlite3_column_int(q, 0);
@@ -181,12 +189,13 @@ static bool load_counts(struct store *s, int64_t run, int *cases, int *results, 
     return true;
 }
 
-static bool load_contents(struct store *s, struct stored_run *r, struct error *error) {
+static bool load_contents(struct store *s, const struct source *from, struct stored_run *r, struct error *error) {
     int cases, results, waivers;
-    if (!load_plans(s, r, error) || !load_counts(s, r->id, &cases, &results, &waivers, error) || !load_waivers(s, r, waivers, error)) return false;
+    if (!load_plans(s, from, r, error) || !load_counts(s, from, &cases, &results, &waivers, error) || !load_waivers(s, from, r, waivers, error))
+        return false;
     r->cases = take(r, sizeof *r->cases * (size_t)(cases + 1));
     int64_t *ids = take(r, sizeof *ids * (size_t)(cases + 1));
-    return load_cases(s, r, ids, cases, error) && load_results(s, r, ids, results, error);
+    return load_cases(s, from, r, ids, cases, error) && load_results(s, from, r, ids, results, error);
 }
 
 static bool no_such_run(struct store *s, int64_t run, struct error *error) {
@@ -219,13 +228,54 @@ static bool load(struct store *s, int64_t run, struct stored_run *out, struct er
     if (!row) return no_such_run(s, run, error);
     read_run_row(out, q);
     sqlite3_reset(q);
-    return load_contents(s, out, error);
+    return load_contents(s, &(struct source){SQL_PLANS, SQL_WAIVERS, SQL_COUNTS, SQL_CASES, SQL_RESULTS, true, out->id, NULL}, out, error);
 }
 
 bool store_load_run(struct store *s, int64_t run, struct stored_run *out, struct error *error) {
     *out = (struct stored_run){0};
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) return store_failed(s, "cannot read", error);
     bool ok = load(s, run, out, error);
+    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    if (!ok) stored_run_free(out);
+    return ok;
+}
+
+static bool runs_exist(struct store *s, const int64_t *runs, int count, struct error *error) {
+    for (int i = 0; i < count; i++) {
+        bool row;
+        sqlite3_stmt *q = store_bind(s, SQL_RUN, error, "i", runs[i]);
+        if (!q || !store_step(s, q, &row, error)) return false;
+        if (!row) return no_such_run(s, runs[i], error);
+        sqlite3_reset(q);
+    }
+    return true;
+}
+
+static bool load_environments(struct store *s, const char *runs, struct stored_run *r, struct error *error) {
+    bool row, ok;
+    r->environment = json_object();
+    sqlite3_stmt *q = store_bind(s, SQL_ENVIRONMENTS, error, "t", runs);
+    if (!q) return false;
+    while ((ok = store_step(s, q, &row, error)) && row)
+        json_object_set_new(r->environment, (const char *)sqlite3_column_text(q, 0), json(q, 1));
+    return ok;
+}
+
+static bool load_newest(struct store *s, const int64_t *runs, int count, struct stored_run *out, struct error *error) {
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++) json_array_append_new(list, json_integer(runs[i]));
+    char *text = count ? json_dumps(list, 0) : NULL;
+    struct source from = {SQL_NEWEST_PLANS, SQL_NEWEST_WAIVERS, SQL_NEWEST_COUNTS, SQL_NEWEST_CASES, SQL_NEWEST_RESULTS, false, 0, text};
+    bool ok = runs_exist(s, runs, count, error) && load_environments(s, text, out, error) && load_contents(s, &from, out, error);
+    json_decref(list);
+    free(text);
+    return ok;
+}
+
+bool store_load_newest(struct store *s, const int64_t *runs, int count, struct stored_run *out, struct error *error) {
+    *out = (struct stored_run){.command = "", .started = ""};
+    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) return store_failed(s, "cannot read", error);
+    bool ok = load_newest(s, runs, count, out, error);
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     if (!ok) stored_run_free(out);
     return ok;

@@ -61,7 +61,7 @@ struct stored_result {
 };
 struct stored_case {
     const char *implementation, *case_id, *family, *layer, *model, *strategy, *layout, *compute, *case_json, *origin, *log_tail, *digest, *truth_digest, *note;
-    int world_size, start; uint64_t seed; double seconds, judge_seconds;
+    int64_t run; int world_size, start; uint64_t seed; double seconds, judge_seconds;
     int result_count; struct stored_result *results;
     enum verdict verdict;     // worst of the results
     bool waived;              // FAIL, and each of its FAILs is waived
@@ -76,6 +76,9 @@ struct stored_run {
 };
 // run 0: the newest. Errors: no such run (and which there are).
 bool store_load_run(struct store *s, int64_t run, struct stored_run *out, struct error *error);
+// The newest verdict on each case of each implementation, over the runs given, or over all but those of selftest (count 0), as if it were one
+// run: its id is 0, its environment maps each run's number to that run's, figures by tensor are left out.
+bool store_load_newest(struct store *s, const int64_t *runs, int count, struct stored_run *out, struct error *error);
 void stored_run_free(struct stored_run *r);
 bool store_list_runs(struct store *s, json_t **out, struct error *error);
 
