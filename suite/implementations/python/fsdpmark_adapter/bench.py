@@ -23,7 +23,8 @@ from .sibling import subject_class
 from .worker import leave
 from .world import World
 
-DEFAULT_STRATEGY = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer"}
+DEFAULT_STRATEGY = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer", "deepspeed-zero0": "none", "deepspeed-zero1": "optimizer",
+                    "deepspeed-zero2": "grad"}
 
 
 def make_case(model, world_size, batch, strategy):

@@ -51,6 +51,7 @@ class DeepSpeed(Subject):
         self.norm = None       # where DeepSpeed computes a norm and does not report it
         self.stepped = None    # (skipped, scale) of a step that the verb clip has run
         self.coalescing = None
+        self.pending = False   # whether there are gradients that no step has taken
         self.backwards = 0
         self.ends = ends_of_steps(case.program)
 
@@ -175,14 +176,18 @@ class DeepSpeed(Subject):
             self.coalescing = self.engine.coalesce_grad_reduction()
             self.coalescing.__enter__()
         if not self.coalescing:
-            self.engine.set_gradient_accumulation_boundary(self.backwards in self.ends)
+            self.engine.set_gradient_accumulation_boundary(self.last())
         return nullcontext()
+
+    def last(self):
+        """Whether the next backward is the last before a step; without a program each is."""
+        return not self.case.program or self.backwards in self.ends
 
     def backward(self, loss):
         if self.plain:
             return super().backward(loss)
         self.engine.backward(loss, scale_wrt_gas=False)  # the case's losses add up
-        last = self.backwards in self.ends
+        last, self.pending = self.last(), True
         self.backwards += 1
         if last and self.coalescing:
             self.coalescing.__exit__(None, None, None)
@@ -206,6 +211,7 @@ class DeepSpeed(Subject):
 
         with patch.object(deepspeed.runtime.engine, "clip_grad_norm_", recorded):
             self.engine.step()
+        self.pending = False
         return not self.engine.was_step_applied(), scale
 
     def loss_scale(self):
@@ -228,6 +234,8 @@ class DeepSpeed(Subject):
         """engine.step() has done it."""
         if self.plain:
             super().zero_grad()
+        elif self.pending:
+            raise RuntimeError("zero_grad without a step: DeepSpeed clears gradients in engine.step() alone")
 
     # ---- checkpoints: DeepSpeed's own; another number of ranks loads a universal one ----
     def loads_from_elsewhere(self):

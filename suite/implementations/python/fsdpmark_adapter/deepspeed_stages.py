@@ -143,7 +143,7 @@ class Zero1(Partitioned):
     def communication(self, sync):
         """Nothing is reduced before the boundary."""
         if not self.plain:
-            self.engine.set_gradient_accumulation_boundary(self.backwards in self.ends)
+            self.engine.set_gradient_accumulation_boundary(self.last())
         return super(DeepSpeed, self).communication(sync)
 
 

@@ -2,12 +2,14 @@
 each rank's own part is the part of the whole that it says it holds."""
 
 import unittest
+from importlib.util import find_spec
 
 import jobs
 import torch
 from jobs import case
 
-ADAPTERS = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer", "pytorch-fsdp1": "full", "pytorch-fsdp2": "full"}
+ADAPTERS = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer", "pytorch-fsdp1": "full", "pytorch-fsdp2": "full",
+            "deepspeed-zero3": "full"}
 RANKS = 3
 
 
@@ -40,14 +42,15 @@ class Adapters(unittest.TestCase):
                 mine = local.get("param/" + name, torch.empty(0))
                 self.assertTrue(torch.equal(mine, torch.cat(spans) if spans else torch.empty(0)), f"rank {rank}: {name}")
 
-    def check(self, implementation):
+    def check(self, implementation, without=()):
         strategy = ADAPTERS[implementation]
-        alone = [{**made, "sharding": case("x", 1, strategy="none")["sharding"], "world_size": 1} for made in cases(RANKS, strategy)]
+        wanted = [made for made in cases(RANKS, strategy) if made["id"] not in without]
+        alone = [{**made, "sharding": case("x", 1, strategy="none")["sharding"], "world_size": 1} for made in wanted]
         status, plain, log = jobs.run(implementation, alone)
         self.assertEqual(status, [0], log)
-        status, sharded, log = jobs.run(implementation, cases(RANKS, strategy))
+        status, sharded, log = jobs.run(implementation, wanted)
         self.assertEqual(status, [0] * RANKS, log)
-        for made in cases(RANKS, strategy):
+        for made in wanted:
             with self.subTest(implementation=implementation, case=made["id"]):
                 self.assertEqual(sharded[made["id"]].end(), {"done"})
                 self.same(plain[made["id"]], sharded[made["id"]])
@@ -64,6 +67,10 @@ class Adapters(unittest.TestCase):
 
     def test_fsdp2(self):
         self.check("pytorch-fsdp2")
+
+    @unittest.skipUnless(find_spec("deepspeed"), "deepspeed is not installed")
+    def test_deepspeed(self):
+        self.check("deepspeed-zero3", without=["unused"])  # its gradient of an unused parameter is there, and zero
 
     def test_what_cannot_be_done_is_said(self):
         status, got, log = jobs.run("pytorch-fsdp2", [case("stage", 1, strategy="optimizer", mesh=[1, 1]), case("after", 1, strategy="full")])
