@@ -23,6 +23,8 @@ if not torch.cuda.is_available():
 os.environ.setdefault("DS_BUILD_OPS", "0")
 
 import deepspeed
+import deepspeed.module_inject.auto_ep_layer
+import deepspeed.runtime.zero.muon.muon_optimizer  # noqa: F401  both are imported by every first step: here once for all forked ranks
 from deepspeed.accelerator import get_accelerator
 from deepspeed.checkpoint import ds_to_universal
 from deepspeed.utils import logger
