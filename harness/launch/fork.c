@@ -18,6 +18,7 @@
 struct template {
     char *folder;
     double patience_s;
+    int made;       // how many processes it has had; each has a log and an end of its own
     char **made_of; // command and environment
     pid_t keeper;   // -1 where none lives
     int channel;    // packets to and from it
@@ -90,19 +91,19 @@ static bool make_task(const struct template *t, const struct launch_plan *plan, 
     const char *const pairs[] = {channel, NULL};
     const char *const *lists[] = {plan->environment, pairs};
     *task = (struct keeper_task){argv_append(NULL, plan->command), environment_make(lists, 2), strdup(t->folder), NULL, NULL, 0};
-    return task->argv != NULL && task->envp != NULL && task->folder != NULL && asprintf(&task->log, "%s/template.log", t->folder) > 0 &&
-           asprintf(&task->end, "%s/template.end", t->folder) > 0;
+    return task->argv != NULL && task->envp != NULL && task->folder != NULL && asprintf(&task->log, "%s/template%d.log", t->folder, t->made) > 0 &&
+           asprintf(&task->end, "%s/template%d.end", t->folder, t->made) > 0;
 }
 
 static bool begin(struct template *t, const struct launch_plan *plan, struct error *error)
 {
     struct keeper_task task = {0};
     int pair[2];
+    t->made++;
     bool ok = make_task(t, plan, &task) || error_set(error, "out of memory");
     if (ok && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         ok = error_set(error, "cannot make a pair of sockets: %s", strerror(errno));
     if (ok) {
-        unlink(task.end);
         fflush(NULL);
         pid_t harness = getpid();
         if ((t->keeper = fork()) == 0)
@@ -143,7 +144,7 @@ static bool request(struct template *t, const struct launch_plan *plan)
 static void link_log(const struct template *t, const char *folder)
 {
     char from[4200], to[4200];
-    snprintf(from, sizeof from, "%s/template.log", t->folder);
+    snprintf(from, sizeof from, "%s/template%d.log", t->folder, t->made);
     snprintf(to, sizeof to, "%s/template.log", folder);
     int ignored = symlink(from, to);
     (void)ignored;
@@ -160,11 +161,11 @@ bool launcher_fork_start(const struct launch_plan *plan, struct launch *launch, 
     for (int r = 0; r < plan->ranks; r++)
         if (!write_environment(plan, r, port, error))
             return false;
-    link_log(t, plan->folder);
     char **made_of = what_it_is_made_of(plan);
     if (made_of == NULL)
         return error_set(error, "out of memory");
     bool asked = is_alive(t) && same(t->made_of, made_of) && request(t, plan);
+    launch->fresh = !asked;
     if (!asked) {
         end(t);
         asked = begin(t, plan, error) && (request(t, plan) || error_set(error, "the template's keeper cannot be asked: %s", strerror(errno)));
@@ -172,6 +173,7 @@ bool launcher_fork_start(const struct launch_plan *plan, struct launch *launch, 
     } else {
         environment_free(made_of);
     }
+    link_log(t, plan->folder);
     launch->template = t;
     launch->keeper = t->keeper;
     return asked;

@@ -45,6 +45,7 @@ struct launch {
     bool over;              // nothing of this start is alive
     struct rank_end *ends;  // (ranks)
     struct template *template;    // borrowed; NULL with launchers that have none
+    bool fresh;                   // the template was made for this start
     bool lost;                    // over since the template was gone: the ranks were ended for no reason of their own
     struct rank_end template_end; // where lost and known
 };

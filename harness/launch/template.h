@@ -12,7 +12,7 @@
 
 struct template;
 
-// No process yet: the first start makes it. Its log and how it ended go into `folder`, which is made. patience_s: what it gets to
+// No process yet: the first start makes it. Logs and ends of its processes go into `folder`, which is made. patience_s: what it gets to
 // fork, and to tell of ranks that are gone. NULL where memory is out.
 struct template *template_new(const char *folder, double patience_s);
 // Ends the template and all that it has started; returns when nothing is left.

@@ -28,7 +28,6 @@ struct engine {
     struct run_counts *counts;
     struct error *error;
     const char *launcher;
-    struct template *template;     // of the launcher `fork`; its process is made by the first start
     bool ever_answered;            // some start has written an event
     bool started;                  // some start is counted in seconds
     bool stopped;                  // the sink or an interrupt has ended the run

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "harness/launch/interrupt.h"
-#include "harness/launch/template.h"
 #include "harness/protocol/memory.h"
 #include "harness/run/engine.h"
 
@@ -174,9 +173,6 @@ bool run_cases(const struct run_settings *s, const struct implementation *implem
         free(e.state);
         return error_set(error, "out of memory");
     }
-    char *folder = memory_format("%s/%s.template", s->scratch, implementation->name);
-    e.template = template_new(folder, s->case_deadline_s / 2);
-    free(folder);
     decide_skips(&e, known);
     if (make_truths(&e)) {
         if (s->gated) {
@@ -187,7 +183,6 @@ bool run_cases(const struct run_settings *s, const struct implementation *implem
         close_unsaved(&e);
         serve_all(&e, PHASE_REST);
     }
-    template_free(e.template);
     free(e.state);
     return error->text[0] == 0;
 }

@@ -13,6 +13,7 @@ struct run_settings {
     const char *program;      // path of fsdpmark itself
     const char *scratch;      // this run's temporary folder
     const char *launcher;     // NULL: the implementation's first
+    struct template *template; // of the launcher `fork` (harness/launch/template.h): the session's, it outlives runs of one implementation
     double start_deadline_s;  // from a start to the first event
     double case_deadline_s;   // without a new event; ten times that in all
     double truth_deadline_s;
@@ -41,7 +42,7 @@ struct run_verdict {
 
 struct run_counts {
     int cases, starts;
-    int first_starts, later_starts;    // of an implementation: those that came to an event
+    int first_starts, later_starts;    // that came to an event: first ones of an implementation, or of its template, and others
     double first_start_s, later_start_s; // from the start of their processes to that event, summed up
     int judged;               // cases that were judged from evidence
     double own_s;             // the harness's own time on those: preparing, reading, recording

@@ -39,7 +39,7 @@ static bool start(struct service *s, struct error *error)
     const char **command = run_argv(&e->implementation->command), **environment = run_argv(&e->implementation->environment);
     struct launch_plan plan = {
         .launcher = e->launcher, .program = e->settings->program, .folder = s->folder, .ranks = s->world_size,
-        .command = command, .environment = environment, .template = e->template,
+        .command = command, .environment = environment, .template = e->settings->template,
     };
     s->started_s = launch_now();
     bool ok = launch_start(&plan, &s->launch, error);
@@ -71,7 +71,7 @@ static void count_start(const struct service *s)
 {
     struct run_counts *c = s->engine->counts;
     double seconds = s->first_s - s->started_s;
-    bool first = !s->engine->started;
+    bool first = s->launch.template != NULL ? s->launch.fresh : !s->engine->started;
     s->engine->started = true;
     c->first_starts += first;
     c->later_starts += !first;

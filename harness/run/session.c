@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "harness/launch/interrupt.h"
-#include "harness/launch/launch.h"
+#include "harness/launch/template.h"
 #include "harness/protocol/case_fields.h"
 #include "harness/protocol/memory.h"
 #include "harness/run/engine.h"
@@ -172,6 +172,9 @@ bool session_open(struct session *s, const char *store, const struct run_setting
     *s = (struct session){.settings = *settings, .run = resume, .began_s = launch_now()};
     s->scratch = scratch_make(settings->keep, error);
     s->settings.scratch = s->scratch;
+    char *folder = memory_format("%s/template", s->scratch != NULL ? s->scratch : "");
+    s->settings.template = s->scratch != NULL ? template_new(folder, settings->case_deadline_s / 2) : NULL;
+    free(folder);
     s->settings.tell = tell;
     s->settings.context = s;
     bool opened = s->scratch != NULL && truth_cache_open(NULL, &s->cache, error);
@@ -238,6 +241,8 @@ bool session_close(struct session *s, int status, FILE *out, struct error *error
     if (s->store != NULL)
         store_close(s->store);
     truth_cache_close(&s->cache);
+    template_free(s->settings.template);
+    s->settings.template = NULL;
     if (s->scratch != NULL && s->settings.keep)
         fprintf(out, "kept: %s\n", s->scratch);
     else if (s->scratch != NULL)

@@ -12,7 +12,7 @@ struct session {
     struct store *store;
     int64_t run;
     struct truth_cache cache;
-    struct run_settings settings;   // scratch, tell and context are the session's
+    struct run_settings settings;   // scratch, template, tell and context are the session's
     struct run_counts counts;
     struct progress *progress;
     char *scratch;
