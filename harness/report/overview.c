@@ -58,6 +58,28 @@ static void add_to(struct overview_cell *cell, struct overview_case *k) {
     }
 }
 
+static void find_rows(struct overview *m) {
+    m->rows = memory_zeros((size_t)capability_count() + 1, sizeof *m->rows);
+    for (int k = 0; k < capability_count(); k++) {
+        int cases = 0;
+        for (int i = 0; i < m->implementations.count; i++) cases += overview_at(m, k, i)->cases;
+        if (cases) m->rows[m->row_count++] = k;
+    }
+}
+
+char *overview_unasked(const struct overview *m) {
+    char *text = memory_text("");
+    for (int k = 0, at = 0; k < capability_count(); k++) {
+        bool shown = at < m->row_count && m->rows[at] == k;
+        at += shown;
+        if (shown) continue;
+        char *longer = memory_format("%s%s%s: %s", text, *text ? "; " : "", capabilities[k].group, capabilities[k].title);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
 static void number_notes(struct overview *m) {
     int cells = capability_count() * m->implementations.count;
     m->notes = memory_zeros((size_t)cells + 1, sizeof *m->notes);
@@ -90,6 +112,7 @@ bool overview_make(const struct stored_run *newest, const char *const *names, st
         for (int row = 0; row < capability_count(); row++)
             if (capabilities[row].has(&k->spec)) add_to(overview_at(m, row, column), k);
     }
+    find_rows(m);
     number_notes(m);
     return true;
 }
@@ -99,6 +122,7 @@ void overview_free(struct overview *m) {
     free(m->cases);
     free(m->cells);
     free(m->notes);
+    free(m->rows);
     names_free(&m->implementations);
     *m = (struct overview){0};
 }

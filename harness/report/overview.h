@@ -23,7 +23,8 @@ struct overview {
     struct names implementations; // columns
     int case_count;
     struct overview_case *cases;
-    struct overview_cell *cells;    // (capability_count(), implementations.count)
+    struct overview_cell *cells;  // (capability_count(), implementations.count)
+    int row_count, *rows;         // the capabilities that some case asks of some implementation: what is shown
     int unreadable;               // cases whose case.json this program does not know
     int note_count;
     struct overview_case **notes;   // the deciding cases that FAIL or are BROKEN, in the order of their numbers
@@ -41,6 +42,8 @@ const char *overview_class(const struct overview_cell *cell);
 const struct stored_result *overview_result(const struct overview_case *k);
 // The command that judges the case again; the caller frees it.
 char *overview_command(const struct overview *m, const struct overview_case *k);
+// "" or what no case asks: "compute in: f64; ..."; the caller frees it.
+char *overview_unasked(const struct overview *m);
 // "torch 2.15.0, numpy 2.4.6" of an implementation; the caller frees it.
 char *overview_versions(const struct overview *m, int implementation);
 // What its verdicts must be read with, of its newest plan and cases; the caller frees it.

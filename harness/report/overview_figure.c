@@ -13,8 +13,8 @@
 enum { LABEL_WIDTH = 48, NAME_WIDTH = 28, LETTER_PX = 8, ROW_PX = 24, COLUMN_PX = 104, TOP_PX = 60, SLANT_PX = 150, KEY_PX = 70 };
 
 static void put_axis(const struct overview *m, FILE *data) {
-    for (int row = 0; row < capability_count(); row++) {
-        char *name = memory_format("%s: %s", capabilities[row].group, capabilities[row].title);
+    for (int row = 0; row < m->row_count; row++) {
+        char *name = memory_format("%s: %s", capabilities[m->rows[row]].group, capabilities[m->rows[row]].title);
         fprintf(data, "%d\t", row + 1);
         figure_put_quoted(data, name, LABEL_WIDTH);
         fputc('\n', data);
@@ -33,26 +33,26 @@ static void put_cells(const struct overview *m, FILE *data) {
     static const char *const classes[] = {"pass", "fail", "waived", "skip", "broken"};
     for (int k = 0; k < 5; k++) {
         fputs("\n\n-9\t-9\t\" \"\n", data);
-        for (int row = 0; row < capability_count(); row++)
+        for (int row = 0; row < m->row_count; row++)
             for (int i = 0; i < m->implementations.count; i++) {
                 char words[64];
-                const struct overview_cell *cell = overview_at(m, row, i);
+                const struct overview_cell *cell = overview_at(m, m->rows[row], i);
                 if (!strcmp(overview_class(cell), classes[k])) fprintf(data, "%d\t%d\t\"%s\"\n", i + 1, row + 1, overview_text(cell, words));
             }
     }
 }
 
 static void put_layout(const struct overview *m, FILE *head) {
-    int left = 0, wide = COLUMN_PX * m->implementations.count, tall = ROW_PX * capability_count();
+    int left = 0, wide = COLUMN_PX * m->implementations.count, tall = ROW_PX * m->row_count;
     if (wide < 420) wide = 420;
-    for (int row = 0; row < capability_count(); row++) {
-        int letters = (int)(strlen(capabilities[row].group) + strlen(capabilities[row].title)) + 2;
+    for (int row = 0; row < m->row_count; row++) {
+        int letters = (int)(strlen(capabilities[m->rows[row]].group) + strlen(capabilities[m->rows[row]].title)) + 2;
         if (LETTER_PX * letters > left) left = LETTER_PX * letters;
     }
     int keytop = TOP_PX + tall + SLANT_PX;
     fprintf(head, "name = 'matrix'\nheading = 'Verdicts by capability'\nnote = ''\nlines = 0\nwidth = %d\nheight = %d\nleft = %d\ntop = %d\nwide = %d\ntall = %d\n"
                   "keytop = %d\nrows = %d\ncolumns = %d\n",
-            left + 30 + wide + 40, keytop + KEY_PX, left + 30, TOP_PX, wide, tall, keytop, capability_count(), m->implementations.count);
+            left + 30 + wide + 40, keytop + KEY_PX, left + 30, TOP_PX, wide, tall, keytop, m->row_count, m->implementations.count);
 }
 
 static bool copy(const char *folder, const char *name, const char *to, struct error *error) {

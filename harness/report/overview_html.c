@@ -35,10 +35,11 @@ static void put_cell(const struct overview *m, const struct overview_cell *cell,
     else fputs("\xc2\xb7</td>", out);
 }
 
-static int group_size(int row) {
-    int end = row;
-    while (end < capability_count() && !strcmp(capabilities[end].group, capabilities[row].group)) end++;
-    return end - row;
+// Rows of one group from the k-th on.
+static int group_size(const struct overview *m, int k) {
+    int end = k;
+    while (end < m->row_count && !strcmp(capabilities[m->rows[end]].group, capabilities[m->rows[k]].group)) end++;
+    return end - k;
 }
 
 static void put_table(const struct overview *m, FILE *out) {
@@ -47,15 +48,19 @@ static void put_table(const struct overview *m, FILE *out) {
     for (int i = 0; i < m->implementations.count; i++)
         fill(out, "<th><a href=\"#implementation%\">%</a></th>", decimal(i, number), m->implementations.items[i]);
     fputs("</tr></thead><tbody>\n", out);
-    for (int row = 0; row < capability_count(); row++) {
-        bool first = !row || strcmp(capabilities[row].group, capabilities[row - 1].group);
+    for (int k = 0; k < m->row_count; k++) {
+        int row = m->rows[k];
+        bool first = !k || strcmp(capabilities[row].group, capabilities[m->rows[k - 1]].group);
         fputs(first ? "<tr class=\"first\">" : "<tr>", out);
-        if (first) fill(out, "<th class=\"group\" rowspan=\"%\">%</th>", decimal(group_size(row), number), capabilities[row].group);
+        if (first) fill(out, "<th class=\"group\" rowspan=\"%\">%</th>", decimal(group_size(m, k), number), capabilities[row].group);
         fill(out, "<th class=\"row\"><span class=\"narrow\">%: </span>%</th>", capabilities[row].group, capabilities[row].title);
         for (int i = 0; i < m->implementations.count; i++) put_cell(m, overview_at(m, row, i), out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
+    char *unasked = overview_unasked(m);
+    if (*unasked) fill(out, "<p>No case asks for %.</p>\n", unasked);
+    free(unasked);
 }
 
 // ---- the deciding cases ----

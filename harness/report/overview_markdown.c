@@ -34,7 +34,8 @@ static void put_table(const struct overview *m, FILE *out) {
     fputs(" |\n|---", out);
     for (int i = 0; i < m->implementations.count; i++) fputs("|---", out);
     fputs("|\n", out);
-    for (int row = 0; row < capability_count(); row++) {
+    for (int k = 0; k < m->row_count; k++) {
+        int row = m->rows[k];
         fputs("| ", out);
         put(out, capabilities[row].group);
         fputs(": ", out);
@@ -94,6 +95,11 @@ bool overview_markdown(const struct overview *m, FILE *out) {
     put_table(m, out);
     fputs("\nA cell is the worst verdict over the cases with that capability, and how many of the judged ones have it; waived: a known failure, "
           "written up; \xc2\xb7: no case was asked.\n", out);
+    char *unasked = overview_unasked(m);
+    fputs(*unasked ? "No case asks for " : "", out);
+    put(out, unasked);
+    fputs(*unasked ? ".\n" : "", out);
+    free(unasked);
     put_subjects(m, out);
     for (int i = 0; i < m->note_count; i++) put_footnote(m, m->notes[i], out);
     fputs("\n" OVERVIEW_END " -->\n", out);

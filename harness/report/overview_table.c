@@ -34,8 +34,8 @@ static int column_width(const struct overview *m, int column) {
     char *name = text_shorten(TEXT_TERMINAL, m->implementations.items[column], NAME_WIDTH);
     int width = text_width(name);
     free(name);
-    for (int row = 0; row < capability_count(); row++) {
-        char *text = cell_text(overview_at(m, row, column));
+    for (int row = 0; row < m->row_count; row++) {
+        char *text = cell_text(overview_at(m, m->rows[row], column));
         if ((int)strlen(text) > width) width = (int)strlen(text);
         free(text);
     }
@@ -58,14 +58,15 @@ static void put_block(const struct overview *m, const struct report_options *o, 
         free(name);
     }
     fputc('\n', out);
-    for (int row = 0; row < capability_count(); row++) {
-        char *name = row_text(row);
+    for (int row = 0; row < m->row_count; row++) {
+        char *name = row_text(m->rows[row]);
         put_padded(out, name, head, NULL);
         free(name);
         for (int i = first; i < end; i++) {
-            char *text = cell_text(overview_at(m, row, i));
+            const struct overview_cell *cell = overview_at(m, m->rows[row], i);
+            char *text = cell_text(cell);
             fprintf(out, "%*s", GAP, "");
-            put_padded(out, text, i + 1 < end ? width[i] : 0, o->color ? color_of(overview_at(m, row, i)) : NULL);
+            put_padded(out, text, i + 1 < end ? width[i] : 0, o->color ? color_of(cell) : NULL);
             free(text);
         }
         fputc('\n', out);
@@ -119,8 +120,8 @@ static void put_notes(const struct overview *m, const struct report_options *o, 
 
 bool overview_table(const struct overview *m, const struct report_options *o, FILE *out) {
     int head = 0, count = m->implementations.count, *width = memory_zeros((size_t)count + 1, sizeof *width);
-    for (int row = 0; row < capability_count(); row++) {
-        char *name = row_text(row);
+    for (int row = 0; row < m->row_count; row++) {
+        char *name = row_text(m->rows[row]);
         if (text_width(name) > head) head = text_width(name);
         free(name);
     }
@@ -131,6 +132,10 @@ bool overview_table(const struct overview *m, const struct report_options *o, FI
         put_block(m, o, width, head, first, end, out);
     }
     fputs("A cell is the worst verdict over the cases with that capability, and how many of the judged ones have it; -: no case was asked.\n", out);
+    char *unasked = overview_unasked(m), *line = memory_format("No case asks for %s.", unasked);
+    if (*unasked) text_wrap(out, line, o->columns, 2);
+    free(line);
+    free(unasked);
     put_notes(m, o, out);
     for (int i = 0; i < m->note_count; i++) put_footnote(m, m->notes[i], o, out);
     if (m->unreadable) fprintf(out, "%d cases are left out: this program cannot read their case.json\n", m->unreadable);

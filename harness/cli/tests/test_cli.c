@@ -93,6 +93,10 @@ static const struct { const char *words[8], *error; } bad[] = {
     {{"show", "0"}, "fsdpmark show: found run '0', expected a number (fsdpmark show lists them)\n"},
     {{"show", "1", "--store", "/nonexistent/x.db"}, "/nonexistent/x.db"},
     {{"report", "1", "2"}, "fsdpmark report: found '2', expected: fsdpmark report [RUN] [options]\n"},
+    {{"matrix", "x"}, "fsdpmark matrix: found 'x', expected: fsdpmark matrix [options]\n"},
+    {{"matrix", "--run", "1,,2"}, "fsdpmark matrix: --run: found '1,,2', expected numbers of runs with commas between them\n"},
+    {{"matrix", "--run", "0"}, "fsdpmark matrix: --run: found '0', expected numbers of runs with commas between them\n"},
+    {{"matrix", "--store", "/nonexistent/x.db"}, "/nonexistent/x.db"},
     {{"doctor", "--jsn"}, "fsdpmark doctor: unknown option '--jsn', nearest is --json\n"},
     {{"selftest", "--in"}, "fsdpmark selftest: --in: found nothing, expected IMPL\n"},
 };
@@ -114,7 +118,7 @@ static void bad_input(void **state)
 static void help(void **state)
 {
     (void)state;
-    static const char *const names[] = {"check", "list", "doctor", "selftest", "report", "show"};
+    static const char *const names[] = {"check", "list", "doctor", "selftest", "report", "show", "matrix"};
     char expected[64];
     const char *const top[] = {"--help", NULL}, *const none[] = {NULL}, *const version[] = {"--version", NULL};
     command_run(folder, top, LIMIT_S, &result);
@@ -327,6 +331,31 @@ static void all_implementations(void **state)
     assert_int_equal(system(path), 0);
 }
 
+// The matrix of a run of the null implementation, whose every judged case FAILs, in each form.
+static void matrix(void **state)
+{
+    (void)state;
+    const char *const make[] = {"check", "-i", "null", "--case", "cases.yaml", "--no-gate", "--store", "m.db", NULL};
+    command_run(folder, make, LIMIT_S, &result);
+    static const struct { const char *words[12]; int status; const char *out, *err; } table[] = {
+        {{"matrix", "--store", "m.db"}, 0, "fsdpmark check -i null --case ", ""},
+        {{"matrix", "--store", "m.db", "--json"}, 0, "\"capability\": \"clip-l2\"", ""},
+        {{"matrix", "--store", "m.db", "--run", "1", "-i", "null", "--html", "m.html", "--markdown", "m.md"}, 0, "", ""},
+        {{"matrix", "--store", "m.db", "--run", "1", "-i", "null", "--markdown", "m.md"}, 0, "", ""},
+        {{"matrix", "--store", "m.db", "--markdown", "cases.yaml"}, 2, "", "fsdpmark matrix: cases.yaml: found no lines <!-- fsdpmark matrix: begin ... and "},
+        {{"matrix", "--store", "m.db", "--html", "/nonexistent/m.html"}, 2, "", "fsdpmark matrix: /nonexistent/m.html: cannot be written: No such file or directory\n"},
+        {{"matrix", "--store", "m.db", "--run", "7"}, 2, "", "m.db: no run 7; it holds, newest first: 1\n"},
+        {{"matrix", "--store", "m.db", "-i", "nul"}, 2, "", "fsdpmark matrix: implementation nul: found no verdict on it in the store\n"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        command_run(folder, table[i].words, LIMIT_S, &result);
+        if (result.status != table[i].status || strstr(result.out, table[i].out) == NULL || strstr(result.err, table[i].err) == NULL)
+            fail_msg("row %zu: status %d, '%s' '%s'", i, result.status, result.out, result.err);
+        if (table[i].status != 0)
+            assert_ptr_equal(strchr(result.err, '\n'), result.err + strlen(result.err) - 1);
+    }
+}
+
 // What cannot be written is told, by the status too; a reader that closes the pipe early is no error.
 static void lost_output(void **state)
 {
@@ -344,7 +373,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_input), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
-        cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(all_implementations), cmocka_unit_test(lost_output),
+        cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(all_implementations), cmocka_unit_test(matrix), cmocka_unit_test(lost_output),
     };
     alarm(500);
     return cmocka_run_group_tests(tests, set_up, tear_down);
