@@ -24,8 +24,8 @@ static bool plan_cases(const struct check_request *r, const char *case_file, str
 {
     struct selection selection = {.suite = r->suite, .profile = r->profile, .pattern = r->pattern, .case_file = case_file,
                                   .seed = (uint64_t)r->seed, .scale = 1};
-    return names_launcher(&s->implementation, r->launcher, error) && session_installed(&s->implementation, error) &&
-           plan_make(&selection, &s->implementation, &s->plan, error);
+    return names_launcher(&s->implementation, r->launcher, error) && plan_make(&selection, &s->implementation, &s->plan, error) &&
+           session_installed(&s->implementation, error); // last: it may take seconds
 }
 
 static bool plan_one(const struct check_request *r, const char *name, const char *case_file, struct check_subjects *out, struct error *error)
