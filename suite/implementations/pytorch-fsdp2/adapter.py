@@ -34,12 +34,16 @@ class Fsdp2(Subject):
             return "fully_shard shards what each rank holds and has no initial synchronisation"
         return None
 
+    def data_mesh(self):
+        sharding = self.case.sharding
+        return self.world.mesh(sharding.mesh if sharding.strategy == "hybrid" else sharding.mesh[1:])
+
     def wrap(self, model):
         sharding, precision = self.case.sharding, self.case.precision
         keep = sharding.strategy == "grad" or not sharding.reshard_after_forward
         mixed = (precision.compute, precision.reduce) != (precision.parameter, precision.parameter)
         settings = {
-            "mesh": self.world.mesh(sharding.mesh if sharding.strategy == "hybrid" else sharding.mesh[1:]),
+            "mesh": self.data_mesh(),
             "reshard_after_forward": sharding.reshard_ranks or not keep,
             "mp_policy": MixedPrecisionPolicy(param_dtype=self.compute, reduce_dtype=DTYPES[precision.reduce])
             if mixed else MixedPrecisionPolicy(),

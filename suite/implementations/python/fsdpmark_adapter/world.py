@@ -20,13 +20,13 @@ class World:
                                 timeout=timedelta(minutes=5))
         self.objects = dist.new_group(backend="gloo") if gpu else dist.group.WORLD
 
-    def mesh(self, shape):
-        """The device mesh (N) or (replicate, shard); rank r sits at replica r / S, shard r % S."""
-        shape = tuple(shape)
-        if shape not in self.meshes:
-            names = ("shard",) if len(shape) == 1 else ("replicate", "shard")
-            self.meshes[shape] = init_device_mesh(self.device.type, shape, mesh_dim_names=names)
-        return self.meshes[shape]
+    def mesh(self, shape, names=None):
+        """The device mesh (N) or (replicate, shard); rank r sits at replica r / S, shard r % S. Other axes by their names,
+        the last one running fastest."""
+        shape, names = tuple(shape), names or (("shard",) if len(shape) == 1 else ("replicate", "shard"))
+        if (shape, names) not in self.meshes:
+            self.meshes[shape, names] = init_device_mesh(self.device.type, shape, mesh_dim_names=names)
+        return self.meshes[shape, names]
 
     def gather(self, thing):
         """On rank 0 the list of all ranks' things, elsewhere None."""
