@@ -21,6 +21,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_modul
 from torch.distributed.tensor.parallel import (ColwiseParallel, ParallelStyle, PrepareModuleInput, RowwiseParallel, SequenceParallel,
                                                parallelize_module)
 
+from fsdpmark_adapter.subject import word
 from fsdpmark_adapter.worker import serve
 
 
@@ -111,7 +112,8 @@ class Fsdp2Tensor(Fsdp2):
             plan = {name: WitnessParallel() for name, _ in model.named_children()}
         else:
             plan = mlp_plan(model) if kind == "mlp" else transformer_plan(model, self.option("sequence", True))
-        parallelize_module(model, mesh, plan)
+        real = {name.replace("_checkpoint_wrapped_module.", ""): name for name, _ in model.named_modules()}
+        parallelize_module(model, mesh, {real[name]: style for name, style in plan.items() if name in real})
         if kind == "transformer":
             self.split_heads(model)
         return super().wrap(model)
@@ -141,14 +143,16 @@ class Fsdp2Tensor(Fsdp2):
             block[placement.dim] = (start + first, end - first)
         return ranges_of(block, list(p.shape))
 
+    def split_mesh(self):
+        return next(p.device_mesh for p in self.parameters.values() if "tensor" in p.device_mesh.mesh_dim_names)
+
+    def shard_shape(self):
+        *data, _ = self.split_mesh().shape
+        return len(data) == 2, data if len(data) == 2 else [1, *data]
+
     def configured(self):
-        if self.plain:
-            return super().configured()
-        split = next(p for p in self.parameters.values() if "tensor" in (p.device_mesh.mesh_dim_names or ()))
-        data = [split.device_mesh.size(i) for i, name in enumerate(split.device_mesh.mesh_dim_names) if name != "tensor"]
-        return {**super().configured(), "strategy": "hybrid" if len(data) == 2 else self.case.sharding.strategy,
-                "mesh": "x".join(map(str, data if len(data) == 2 else [1, *data])),
-                "tensor": str(split.device_mesh["tensor"].size()), "pipeline": "1"}
+        own = {} if self.plain else {"tensor": str(self.split_mesh()["tensor"].size()), "sequence": word(self.option("sequence", True))}
+        return {**super().configured(), **own}
 
 
 if __name__ == "__main__":

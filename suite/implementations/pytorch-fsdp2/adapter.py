@@ -87,13 +87,17 @@ class Fsdp2(Subject):
     def flatten(self, tensor):
         return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).reshape(-1)
 
+    def shard_shape(self):
+        """(whether there is a replicate axis, [R, S]) of the mesh that a parameter lies on."""
+        mesh = next(iter(self.parameters.values())).device_mesh
+        return mesh.ndim == 2, list(mesh.shape) if mesh.ndim == 2 else [1, mesh.size()]
+
     def configured(self):
         if self.plain:
             return super().configured()
         states = [unit._get_fsdp_state() for unit in self.units]
         group = next(group for state in states for group in state._fsdp_param_groups)
-        mesh = next(iter(self.parameters.values())).device_mesh
-        shape = list(mesh.shape) if mesh.ndim == 2 else [1, mesh.size()]
+        hybrid, shape = self.shard_shape()
         policy = group.fsdp_params[0].mp_policy
         parameter = self.case.precision.parameter
         after = group.post_forward_mesh_info
@@ -102,7 +106,7 @@ class Fsdp2(Subject):
         backward = max(len([s for s in state._states_to_backward_prefetch if s is not state]) for state in states)
         implicit = not any(state._states_to_backward_prefetch for state in states)
         return {**super().configured(),
-                "strategy": "hybrid" if mesh.ndim == 2 else self.case.sharding.strategy,
+                "strategy": "hybrid" if hybrid else self.case.sharding.strategy,
                 "mesh": f"{shape[0]}x{shape[1]}", "layout": "per_parameter",
                 "reshard_after_forward": word(after is not None), "reshard_ranks": "0" if whole else str(after.shard_mesh_size),
                 "wrap": self.case.sharding.wrap.policy, "units": str(sum(isinstance(m, FSDPModule) for m in self.model.modules())),

@@ -24,6 +24,20 @@ def clean(name):
     return name
 
 
+def weighted(losses, extra):
+    return (losses * extra.weight.to(losses.dtype)).sum()
+
+
+def squared_error(y, extra):
+    y = wide(y)
+    return weighted((y - extra.target.to(y.dtype)).square().sum(-1), extra)
+
+
+def cross_entropy(logits, extra):
+    losses = F.cross_entropy(wide(logits).flatten(0, 1), extra.target.flatten(), reduction="none")
+    return weighted(losses.view(extra.weight.shape), extra)
+
+
 class WitnessUnit(nn.Module):
     """The sum over the unit's parameters of <w, x_row>: the gradient of w is the weighted x. Attributes have
     a prefix, since a parameter may be called like a method of nn.Module (double, half)."""
@@ -45,8 +59,7 @@ class Witness(nn.Module):
             self.add_module(unit.name, WitnessUnit(unit))
 
     def forward(self, x, extra):
-        losses = sum(unit(x) for unit in self.children())
-        return (losses * extra.weight.to(losses.dtype)).sum()
+        return weighted(sum(unit(x) for unit in self.children()), extra)
 
 
 class Mlp(nn.Module):
@@ -60,9 +73,7 @@ class Mlp(nn.Module):
     def forward(self, x, extra):
         for i, layer in enumerate(self.calls):
             x = self.layers[layer](F.relu(x) if i else x)
-        y = wide(x)
-        losses = (y - extra.target.to(y.dtype)).square().sum(-1)
-        return (losses * extra.weight.to(y.dtype)).sum()
+        return squared_error(x, extra)
 
 
 def norm(spec):
@@ -147,9 +158,7 @@ class Transformer(nn.Module):
             x = x + self.position(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.blocks:
             x = block(x)
-        logits = wide(self.head(self.norm(x)))                                   # (B, T, V)
-        losses = F.cross_entropy(logits.flatten(0, 1), extra.target.flatten(), reduction="none")
-        return (losses * extra.weight.flatten().to(losses.dtype)).sum()
+        return cross_entropy(self.head(self.norm(x)), extra)                     # (B, T, V)
 
 
 KINDS = {"witness": Witness, "mlp": Mlp, "transformer": Transformer}

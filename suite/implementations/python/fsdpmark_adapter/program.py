@@ -40,8 +40,7 @@ class Program:
 
     # ---- training ----
     def loss(self, step, micro):
-        inputs, extra = self.batches.at(step, micro, self.subject.compute)
-        return self.subject.forward(inputs, extra) * self.batches.scale(step, micro)
+        return self.subject.loss(self.batches, step, micro)
 
     def report_micro(self, i, loss, begin):
         self.answer.event("micro", step=i.step, micro=i.micro, loss=float(loss.detach()) / self.batches.ranks,

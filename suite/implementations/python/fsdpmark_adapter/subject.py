@@ -85,10 +85,14 @@ class Subject:
     def wrap(self, model):
         raise NotImplementedError
 
+    def unit_names(self):
+        """The blocks that this rank has, in table order."""
+        return models.units(self.case)
+
     def wrap_groups(self, model):
         """The FSDP units of the wrapping policy: lists of blocks, each list one unit; the root is not among them."""
-        wrap, units = self.case.sharding.wrap, models.units(self.case)
-        modules = [(name, model.get_submodule(name)) for name in units]
+        wrap = self.case.sharding.wrap
+        modules = [(name, model.get_submodule(name)) for name in self.unit_names()]
         if wrap.policy == "root":
             return []
         if wrap.policy == "pattern":
@@ -150,6 +154,11 @@ class Subject:
             cast = {name: p.to(self.compute) for name, p in self.model.named_parameters()}
             return functional_call(self.model, cast, (inputs, extra))
         return self.model(inputs, extra)
+
+    def loss(self, batches, step, micro):
+        """What the rank differentiates of one microbatch."""
+        inputs, extra = batches.at(step, micro, self.compute)
+        return self.forward(inputs, extra) * batches.scale(step, micro)
 
     def communication(self, sync):
         """The context of a forward and its backward; without sync gradients stay on the rank."""

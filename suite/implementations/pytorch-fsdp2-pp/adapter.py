@@ -1,0 +1,203 @@
+"""torch.distributed.pipelining with fully_shard in each stage, under the worker protocol.
+
+A stage is an equal share of consecutive blocks (of a transformer the embeddings too in the first, the last norm and the output
+layer in the last), fully_shard over the data ranks of the stage. A case's microbatch is one step of the schedule, which
+cuts its rows into microbatches of its own: the largest divisor of the rows up to 2 P. Option `schedule`: 1F1B or GPipe. Losses are
+sums, so scale_grads is off. Without sync: finalize_gradients=False, the schedule's own way to go on accumulating.
+torch's clip_grad_norm_ knows the parameters of its own stage only, so the norm is reduced over the stages
+here, as torchtitan's distributed/utils.py does.
+"""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+ADAPTERS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ADAPTERS / "python"), str(ADAPTERS / "pytorch-fsdp2")]
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from adapter import Fsdp2
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.tensor import DTensor
+
+from fsdpmark_adapter import models
+from fsdpmark_adapter.batch import Extra
+from fsdpmark_adapter.job import place
+from fsdpmark_adapter.worker import serve
+
+SCHEDULES = {"1F1B": Schedule1F1B, "GPipe": ScheduleGPipe}
+
+
+def own_units(case, stage):
+    """The blocks of a stage: an equal share, consecutive."""
+    units, stages = models.units(case), case.sharding.pipeline
+    return [name for i, name in enumerate(units) if i * stages // len(units) == stage]
+
+
+class Stage(nn.Module):
+    """What a stage holds, under the names that it has in the whole model: containers with the stage's blocks only."""
+
+    def __init__(self, model, names):
+        super().__init__()
+        for name in names:
+            parent, _, leaf = name.rpartition(".")
+            if not parent:
+                self.add_module(leaf, model.get_submodule(name))
+                continue
+            if not hasattr(self, parent):
+                self.add_module(parent, nn.ModuleDict())
+            getattr(self, parent)[leaf] = model.get_submodule(name)
+
+
+class WitnessStage(Stage):
+    """Adds the losses of its units to those of the stages before; every stage gets the data of its own."""
+    loss = staticmethod(models.weighted)
+
+    def forward(self, losses, x):
+        return losses + sum(unit(x) for unit in self.children())
+
+
+class MlpStage(Stage):
+    loss = staticmethod(models.squared_error)
+
+    def forward(self, x):
+        for index, layer in self.layers.items():
+            x = layer(F.relu(x) if int(index) else x)
+        return x
+
+
+class TransformerStage(Stage):
+    loss = staticmethod(models.cross_entropy)
+
+    def forward(self, x):
+        if hasattr(self, "embed"):
+            tokens, x = x, self.embed(x)
+            if hasattr(self, "position"):
+                x = x + self.position(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks.values():
+            x = block(x)
+        return self.head(self.norm(x)) if hasattr(self, "head") else x
+
+
+STAGES = {"witness": WitnessStage, "mlp": MlpStage, "transformer": TransformerStage}
+
+
+class Fsdp2Pipeline(Fsdp2):
+    implementation = "pytorch-fsdp2-pp"
+    axes = ("pipeline",)
+    options = {**Fsdp2.options, "schedule": str}
+    note = "the norm to clip by is reduced over the stages by the adapter: clip_grad_norm_ knows one stage"
+
+    @classmethod
+    def unsupported_sharded(cls, case):
+        model, stages = case.model, case.sharding.pipeline
+        if stages == 1:
+            return "without stages it is pytorch-fsdp2"
+        if len(models.units(case)) < stages:
+            return f"{len(models.units(case))} blocks are fewer than {stages} stages"
+        if model.kind == "transformer" and model.tied:
+            return "torch.distributed.pipelining does not add up the gradients of a weight that the first and the last stage share"
+        if model.kind == "mlp" and (model.unused or model.calls != list(range(len(model.sizes) - 1))):
+            return "stages run their layers once and in order"
+        if any(i.verb == "forward" for i in case.program):
+            return "a schedule runs forward and backward together"
+        return super().unsupported_sharded(case)
+
+    # ---- wrapping ----
+    def mesh(self):
+        sharding = self.case.sharding
+        data = sharding.mesh if sharding.strategy == "hybrid" else sharding.mesh[1:]
+        return self.world.mesh([sharding.pipeline, *data], ("pipeline", *(("replicate", "shard")[-len(data):])))
+
+    def data_mesh(self):
+        return self.mesh()[("replicate", "shard") if self.case.sharding.strategy == "hybrid" else "shard"]
+
+    def unit_names(self):
+        return own_units(self.case, place(self.case, self.world.rank).stage)
+
+    def wrap(self, model):
+        index, stages = place(self.case, self.world.rank).stage, self.case.sharding.pipeline
+        names = self.unit_names()
+        if self.case.model.kind == "transformer":
+            first = [name for name in ("embed", "position") if hasattr(model, name) and index == 0]
+            names = [*first, *names, *(["norm", "head"] if index == stages - 1 else [])]
+        wrapped = super().wrap(STAGES[self.case.model.kind](model, names))
+        self.group = self.mesh()["pipeline"].get_group()
+        self.stage = PipelineStage(wrapped, index, stages, self.world.device, group=self.group)
+        self.schedules = {}
+        return wrapped
+
+    def schedule(self, rows):
+        """One for each number of rows. torch asks for equal microbatches."""
+        if rows not in self.schedules:
+            stages = self.case.sharding.pipeline
+            count = max(n for n in range(1, 2 * stages + 1) if rows % n == 0)
+            kind = SCHEDULES[self.option("schedule", "1F1B")]
+            self.schedules[rows] = kind(self.stage, count, loss_fn=self.stage_loss, scale_grads=False)
+        return self.schedules[rows]
+
+    # ---- training ----
+    def communication(self, sync):
+        self.sync = sync
+        return nullcontext() if not self.plain else super().communication(sync)
+
+    def stage_loss(self, output, extra):
+        return self.model.loss(output, extra) * self.factor
+
+    def loss(self, batches, step, micro):
+        if self.plain:
+            return super().loss(batches, step, micro)
+        inputs, extra = batches.at(step, micro, self.compute)
+        self.factor = batches.scale(step, micro)
+        schedule = self.schedule(len(extra.weight))
+        count, losses, feed = schedule._n_microbatches, [], {}
+        if self.case.model.kind == "witness":
+            own = [{name: x.chunk(count)[i] for name, x in inputs.items()} for i in range(count)]
+            feed["kwarg_mbs"] = [{"x": x} for x in own]
+            inputs = torch.zeros(len(extra.weight), device=self.world.device)
+        if self.stage.is_first:
+            feed["arg_mbs"] = [(part,) for part in inputs.chunk(count)]
+        if self.stage.is_last:
+            targets = [None] * count if extra.target is None else extra.target.chunk(count)
+            feed["target_mbs"] = [Extra(*parts) for parts in zip(extra.weight.chunk(count), targets)]
+        if torch.is_grad_enabled():
+            schedule.step(losses=losses, finalize_gradients=self.sync, return_outputs=False, **feed)
+        else:
+            schedule.eval(losses=losses, **feed)
+        return sum((loss.detach() for loss in losses), torch.zeros(()))
+
+    def backward(self, loss):
+        """The schedule has done it."""
+        if self.plain:
+            super().backward(loss)
+
+    def clip(self, norm, limit):
+        if self.plain:
+            return super().clip(norm, limit)
+        parameters, p = list(self.parameters.values()), float(norm)
+        total = torch.nn.utils.get_total_norm([q.grad for q in parameters if q.grad is not None], p)
+        total = total.full_tensor() if isinstance(total, DTensor) else total
+        if p == float("inf"):
+            dist.all_reduce(total, dist.ReduceOp.MAX, group=self.group)
+        else:
+            total = total**p
+            dist.all_reduce(total, group=self.group)
+            total = total ** (1 / p)
+        torch.nn.utils.clip_grads_with_norm_(parameters, limit, total)
+        return float(total)
+
+    # ---- what is held ----
+    def local(self, name, what):
+        return super().local(name, what) if name in self.parameters else None
+
+    def configured(self):
+        if self.plain:
+            return super().configured()
+        return {**super().configured(), "pipeline": str(self.stage.num_stages), "schedule": self.option("schedule", "1F1B")}
+
+
+if __name__ == "__main__":
+    serve(Fsdp2Pipeline)
