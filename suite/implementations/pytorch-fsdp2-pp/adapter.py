@@ -144,25 +144,26 @@ class Fsdp2Pipeline(Fsdp2):
         self.sync = sync
         return nullcontext() if not self.plain else super().communication(sync)
 
-    def stage_loss(self, output, extra):
-        return self.model.loss(output, extra) * self.factor
+    def stage_loss(self, output, rows):
+        """The schedule hands on one tensor beside the output: the rows' numbers."""
+        extra = self.extra
+        return self.model.loss(output, Extra(extra.weight[rows], None if extra.target is None else extra.target[rows])) * self.factor
 
     def loss(self, batches, step, micro):
         if self.plain:
             return super().loss(batches, step, micro)
-        inputs, extra = batches.at(step, micro, self.compute)
+        inputs, self.extra = batches.at(step, micro, self.compute)
         self.factor = batches.scale(step, micro)
-        schedule = self.schedule(len(extra.weight))
-        count, losses, feed = schedule._n_microbatches, [], {}
+        rows = torch.arange(len(self.extra.weight), device=self.world.device)
+        schedule = self.schedule(len(rows))
+        parts, losses, feed = rows.chunk(schedule._n_microbatches), [], {}
         if self.case.model.kind == "witness":
-            own = [{name: x.chunk(count)[i] for name, x in inputs.items()} for i in range(count)]
-            feed["kwarg_mbs"] = [{"x": x} for x in own]
-            inputs = torch.zeros(len(extra.weight), device=self.world.device)
+            feed["kwarg_mbs"] = [{"x": {name: x[part] for name, x in inputs.items()}} for part in parts]
+            inputs = torch.zeros(len(rows), device=self.world.device)
         if self.stage.is_first:
-            feed["arg_mbs"] = [(part,) for part in inputs.chunk(count)]
+            feed["arg_mbs"] = [(inputs[part],) for part in parts]
         if self.stage.is_last:
-            targets = [None] * count if extra.target is None else extra.target.chunk(count)
-            feed["target_mbs"] = [Extra(*parts) for parts in zip(extra.weight.chunk(count), targets)]
+            feed["target_mbs"] = list(parts)
         if torch.is_grad_enabled():
             schedule.step(losses=losses, finalize_gradients=self.sync, return_outputs=False, **feed)
         else:
@@ -190,6 +191,9 @@ class Fsdp2Pipeline(Fsdp2):
         return float(total)
 
     # ---- what is held ----
+    def held(self, name):
+        return super().held(name) if name in self.parameters else []
+
     def local(self, name, what):
         return super().local(name, what) if name in self.parameters else None
 
