@@ -12,21 +12,23 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-ADAPTERS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ADAPTERS / "python"), str(ADAPTERS / "pytorch-fsdp2")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from adapter import Fsdp2
 from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import DTensor
 
 from fsdpmark_adapter import models
 from fsdpmark_adapter.batch import Extra
 from fsdpmark_adapter.job import place
+from fsdpmark_adapter.sibling import adapter
 from fsdpmark_adapter.worker import serve
+
+Fsdp2 = adapter("pytorch-fsdp2").Fsdp2
 
 SCHEDULES = {"1F1B": Schedule1F1B, "GPipe": ScheduleGPipe}
 
@@ -89,6 +91,8 @@ class Fsdp2Pipeline(Fsdp2):
     implementation = "pytorch-fsdp2-pp"
     axes = ("pipeline",)
     options = {**Fsdp2.options, "schedule": str}
+    # by parameter: lists of groups, which stages save under the same names, would overwrite each other
+    state_options = StateDictOptions(flatten_optimizer_state_dict=True)
     note = "the norm to clip by is reduced over the stages by the adapter: clip_grad_norm_ knows one stage"
 
     @classmethod

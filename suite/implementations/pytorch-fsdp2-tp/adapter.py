@@ -11,18 +11,19 @@ dim 0, the partial losses added up.
 import sys
 from pathlib import Path
 
-ADAPTERS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ADAPTERS / "python"), str(ADAPTERS / "pytorch-fsdp2")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import torch
-from adapter import Fsdp2
 from torch import nn
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor.parallel import (ColwiseParallel, ParallelStyle, PrepareModuleInput, RowwiseParallel, SequenceParallel,
                                                parallelize_module)
 
+from fsdpmark_adapter.sibling import adapter
 from fsdpmark_adapter.subject import word
 from fsdpmark_adapter.worker import serve
+
+Fsdp2 = adapter("pytorch-fsdp2").Fsdp2
 
 
 class WitnessParallel(ParallelStyle):

@@ -91,6 +91,43 @@ def local_norm(subject, stack):
 
 
 @fault
+def norm_without_tensor_axis(subject, stack):
+    """Tensor parallelism: the norm to clip by is added up over the shards, not over the tensor axis (Z07)."""
+    def clip(norm, limit):
+        total = torch.nn.utils.get_total_norm(local_grads(subject), float(norm)) ** float(norm)
+        dist.all_reduce(total, group=subject.data_mesh().get_group())
+        total = float(total) ** (1 / float(norm))
+        for grad in local_grads(subject):
+            grad.mul_(min(1.0, limit / (total + 1e-6)))
+        return total
+    subject.clip = clip
+
+
+@fault
+def norm_weights_not_reduced(subject, stack):
+    """Tensor parallelism with the sequence cut: the gradient of a weight that all tensor ranks hold stays each
+    rank's own, from its part of the sequence (Z03)."""
+    from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
+    from torch.distributed.tensor import DTensor
+    original = FSDPParam._get_grad_inner_tensor
+
+    def unreduced(parameter, grad):
+        if isinstance(grad, DTensor) and any(placement.is_partial() for placement in grad.placements):
+            grad = DTensor.from_local(grad.to_local(), grad.device_mesh, parameter._unsharded_dtensor_spec.placements, run_check=False)
+        return original(parameter, grad)
+    stack.enter_context(patch.object(FSDPParam, "_get_grad_inner_tensor", unreduced))
+
+
+@fault
+def norm_of_the_stage(subject, stack):
+    """Pipeline: each stage clips by the norm of its own parameters, as clip_grad_norm_ alone does (Z07)."""
+    def clip(norm, limit):
+        total = torch.nn.utils.clip_grad_norm_(list(subject.parameters.values()), limit, norm_type=float(norm))
+        return float(total.full_tensor() if hasattr(total, "full_tensor") else total)
+    subject.clip = clip
+
+
+@fault
 def last_shard_untrained(subject, stack):
     """The last rank's shard gets no gradient (Z11)."""
     def drop(optimizer):

@@ -32,6 +32,7 @@ class Subject:
     version = torch.__version__
     note = ""  # a remark for hello
     axes = ()  # "tensor", "pipeline": what it can combine with the sharding
+    state_options = None  # StateDictOptions of checkpoints
     options = {}  # name -> type of the implementation options that it knows
 
     def __init__(self, case, world):
@@ -199,7 +200,7 @@ class Subject:
 
     # ---- checkpoints: torch's own, which reshards to another number of ranks ----
     def checkpoint(self):
-        model, optimizer = get_state_dict(self.model, self.optimizer)
+        model, optimizer = get_state_dict(self.model, self.optimizer, options=self.state_options)
         return {"model": model, "optimizer": optimizer}
 
     def save(self, folder):
@@ -209,7 +210,8 @@ class Subject:
     def load(self, folder):
         state = self.checkpoint()
         dcp.load(state, checkpoint_id=folder)
-        set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+        set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"],
+                       options=self.state_options)
 
     # ---- what is held ----
     def configured(self):
