@@ -147,12 +147,13 @@ const char *overview_text(const struct overview_cell *cell, char buffer[64]) {
     return buffer;
 }
 
+static int telling(const struct stored_result *r) { return 4 * !r->waived + 2 * (*r->classes != 0) + !isnan(r->figure); }
+
 const struct stored_result *overview_result(const struct overview_case *k) {
     const struct stored_result *best = NULL;
     for (int i = 0; i < k->c->result_count; i++) {
         const struct stored_result *r = &k->c->results[i];
-        bool better = !best || (best->waived && !r->waived) || (best->waived == r->waived && !*best->classes && *r->classes);
-        if (r->verdict == k->verdict && better) best = r;
+        if (r->verdict == k->verdict && (!best || telling(r) > telling(best))) best = r;
     }
     return best;
 }

@@ -38,7 +38,8 @@ struct overview_cell *overview_at(const struct overview *m, int capability, int 
 const char *overview_text(const struct overview_cell *cell, char buffer[64]);
 // "pass", "fail", "waived", "skip", "broken" or "none": the class of the page's style.
 const char *overview_class(const struct overview_cell *cell);
-// The result that tells most of a case: the first that has its verdict, one that is not waived before one that is.
+// The result that tells most of a case: of those with its verdict one that is not waived, then one that names fault classes, then
+// one with a figure; the first of equals.
 const struct stored_result *overview_result(const struct overview_case *k);
 // The command that judges the case again; the caller frees it.
 char *overview_command(const struct overview *m, const struct overview_case *k);

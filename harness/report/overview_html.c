@@ -59,7 +59,7 @@ static void put_table(const struct overview *m, FILE *out) {
     }
     fputs("</tbody></table></div>\n", out);
     char *unasked = overview_unasked(m);
-    if (*unasked) fill(out, "<p>No case asks for %.</p>\n", unasked);
+    if (*unasked) fill(out, "<p>None of these cases asks for %.</p>\n", unasked);
     free(unasked);
 }
 

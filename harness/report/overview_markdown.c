@@ -96,7 +96,7 @@ bool overview_markdown(const struct overview *m, FILE *out) {
     fputs("\nA cell is the worst verdict over the cases with that capability, and how many of the judged ones have it; waived: a known failure, "
           "written up; \xc2\xb7: no case was asked.\n", out);
     char *unasked = overview_unasked(m);
-    fputs(*unasked ? "No case asks for " : "", out);
+    fputs(*unasked ? "None of these cases asks for " : "", out);
     put(out, unasked);
     fputs(*unasked ? ".\n" : "", out);
     free(unasked);

@@ -132,7 +132,7 @@ bool overview_table(const struct overview *m, const struct report_options *o, FI
         put_block(m, o, width, head, first, end, out);
     }
     fputs("A cell is the worst verdict over the cases with that capability, and how many of the judged ones have it; -: no case was asked.\n", out);
-    char *unasked = overview_unasked(m), *line = memory_format("No case asks for %s.", unasked);
+    char *unasked = overview_unasked(m), *line = memory_format("None of these cases asks for %s.", unasked);
     if (*unasked) text_wrap(out, line, o->columns, 2);
     free(line);
     free(unasked);
