@@ -87,8 +87,9 @@ class MegatronCore(Subject):
         self.form_groups()
         self.sharded = case.sharding.strategy == "optimizer"
         config = TransformerConfig(
-            num_layers=1, hidden_size=8, num_attention_heads=1, tensor_model_parallel_size=case.sharding.tensor, use_cpu_initialization=True,
-            perform_initialization=False, params_dtype=self.compute, bf16=precision.compute == "bf16", fp16=precision.compute == "f16",
+            num_layers=1, hidden_size=8 * case.sharding.tensor, num_attention_heads=case.sharding.tensor,  # of no layer here, but checked
+            tensor_model_parallel_size=case.sharding.tensor, use_cpu_initialization=True,
+            params_dtype=self.compute, bf16=precision.compute == "bf16", fp16=precision.compute == "f16",
             gradient_accumulation_fusion=False)
         self.cuts = {}
         if case.sharding.tensor > 1:
@@ -96,10 +97,7 @@ class MegatronCore(Subject):
             self.cuts = tensor_model.cut_model(model, case.model, config, parallel_state.get_tensor_model_parallel_rank(), case.sharding.tensor)
             config.params_dtype = self.compute
         self.wide = {name: p.detach().clone() for name, p in model.named_parameters()}
-        marks = {name: dict(p.__dict__) for name, p in model.named_parameters()}
         model = model.to(self.world.device, self.compute)
-        for name, p in model.named_parameters():
-            p.__dict__.update(marks[name])
         self.ddp_config = DistributedDataParallelConfig(
             grad_reduce_in_fp32=precision.reduce == "f32", use_distributed_optimizer=self.sharded,
             overlap_grad_reduce=self.option("overlap_grad_reduce", False), overlap_param_gather=self.option("overlap_param_gather", False) and self.sharded,
