@@ -2,7 +2,8 @@
 
 Strategies: full; grad is reshard_after_forward=False (parameters stay gathered from the forward to the
 backward, and are sharded between steps); hybrid is a 2-D mesh (replicate, shard). Each parameter is sharded by itself, by
-chunks of dim 0. A case's reshard_ranks is reshard_after_forward as a number: the size of the groups to reshard to.
+chunks of dim 0. A case's reshard_ranks is reshard_after_forward as a number: the size of the groups to reshard to. Option
+compile: the torch.compile backend that each block is compiled with, whole, before it is sharded.
 """
 
 import sys
@@ -16,12 +17,14 @@ from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionP
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
+from fsdpmark_adapter import models
 from fsdpmark_adapter.subject import DTYPE_NAMES, DTYPES, Subject, word
 from fsdpmark_adapter.worker import serve
 
 
 class Fsdp2(Subject):
     implementation = "pytorch-fsdp2"
+    options = {"compile": str}
 
     @classmethod
     def unsupported_sharded(cls, case):
@@ -48,6 +51,7 @@ class Fsdp2(Subject):
             "mp_policy": MixedPrecisionPolicy(param_dtype=self.compute, reduce_dtype=DTYPES[precision.reduce])
             if mixed else MixedPrecisionPolicy(),
             "offload_policy": CPUOffloadPolicy(pin_memory=False) if sharding.offload == "cpu" else OffloadPolicy()}
+        self.compile_blocks(model)
         groups = self.wrap_groups(model)
         for group in groups:
             fully_shard(group if len(group) > 1 else group[0], **settings)
@@ -55,6 +59,14 @@ class Fsdp2(Subject):
         self.units = [model, *(group[0] for group in groups)]
         self.set_prefetch(sharding.prefetch)
         return model
+
+    def compile_blocks(self, model):
+        """In place, without graph breaks: what cannot be compiled is an error. Shapes of other cases are forgotten."""
+        backend = self.option("compile", "")
+        if backend:
+            torch._dynamo.reset()
+            for name in models.units(self.case):
+                model.get_submodule(name).compile(backend=backend, fullgraph=True)
 
     def set_prefetch(self, prefetch):
         """Explicit lists. By itself fully_shard prefetches one unit in the backward: that is what 1 means;
@@ -112,7 +124,7 @@ class Fsdp2(Subject):
                 "wrap": self.case.sharding.wrap.policy, "units": str(sum(isinstance(m, FSDPModule) for m in self.model.modules())),
                 "compute": DTYPE_NAMES[policy.param_dtype] if policy.param_dtype else parameter,
                 "reduce": DTYPE_NAMES[policy.reduce_dtype] if policy.reduce_dtype else parameter,
-                "offload": "cpu" if offloaded else "none",
+                "compile": self.option("compile", "none"), "offload": "cpu" if offloaded else "none",
                 "prefetch_forward": str(max(len(state._states_to_forward_prefetch) for state in states)),
                 "prefetch_backward": "1" if implicit else str(backward)}
 

@@ -6,10 +6,11 @@ Tensors stay on the CPU, where each operation is finished when its call returns.
 event one that has happened: waiting for either is nothing. The stand-in refuses where torch.cuda.is_available(). What it puts in, and who asks:
 
     current_device                   Megatron-FSDP, MegatronFSDP.__init__; Megatron-Core, DDP and pipeline buffers
-    Stream, Event, current_stream,   Megatron-FSDP, GradReducePipeline and AllGatherPipeline; Megatron-Core,
+    Stream, Event, current_stream,   FairScale, _rebuild_full_params and _post_backward_hook; Megatron-FSDP, GradReducePipeline and AllGatherPipeline; Megatron-Core,
     stream, synchronize              DistributedDataParallel, the bucket groups and the pipeline's schedules
     get_rng_state, set_rng_state     Megatron-Core, tensor_parallel/random.py (the default generator of the CPU has both)
-    Tensor.cuda                      Megatron-FSDP, validate_uneven_dtensor; Megatron-Core, clip_grads.py and DistributedOptimizer
+    Tensor.record_stream             FairScale, _post_backward_hook and _free_full_params
+    Tensor.cuda                      FairScale, clip_grad_norm_; Megatron-FSDP, validate_uneven_dtensor; Megatron-Core, clip_grads.py and DistributedOptimizer
     device "cuda" -> "cpu"           Megatron-Core, tensors made with device="cuda" or torch.cuda.current_device() (`CudaToCpu`)
     Tensor.type() as of a GPU        Megatron-Core, DistributedOptimizer and clip_grad_by_total_norm_fp32 (`CudaToCpu`)
     ReduceOp PREMUL_SUM over gloo    Megatron-FSDP, gradient_reduce_preprocessing
@@ -29,6 +30,7 @@ class Stream:
     """An order of operations, all of them finished."""
 
     device = torch.device("cpu")
+    entered = []  # the current one last, as "with torch.cuda.stream(s)" makes it
 
     def __init__(self, *_, **__):
         pass
@@ -49,10 +51,11 @@ class Stream:
         return True
 
     def __enter__(self):
+        Stream.entered.append(self)
         return self
 
     def __exit__(self, *_):
-        pass
+        Stream.entered.pop()
 
 
 class Event:
@@ -121,12 +124,13 @@ def replacements():
         (torch.cuda, "current_device", lambda: 0),
         (torch.cuda, "Stream", Stream),
         (torch.cuda, "Event", Event),
-        (torch.cuda, "current_stream", lambda device=None: here),
+        (torch.cuda, "current_stream", lambda device=None: Stream.entered[-1] if Stream.entered else here),
         (torch.cuda, "default_stream", lambda device=None: here),
         (torch.cuda, "stream", lambda stream: stream or here),
         (torch.cuda, "synchronize", lambda device=None: None),
         (torch.cuda, "get_rng_state", lambda device=None: torch.get_rng_state()),
         (torch.cuda, "set_rng_state", lambda state, device=None: torch.set_rng_state(state)),
+        (torch.Tensor, "record_stream", lambda tensor, stream: None),
         (torch.Tensor, "cuda", lambda tensor, *_, **__: tensor),
         (dist, "_make_nccl_premul_sum", PremulSum),
         (dist, "all_reduce", premultiplied(dist.all_reduce, 0)),

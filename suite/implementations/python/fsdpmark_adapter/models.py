@@ -44,12 +44,13 @@ class WitnessUnit(nn.Module):
 
     def __init__(self, unit):
         super().__init__()
-        self.prefix = unit.name + "."
+        self.keys = {"_witness_" + parameter.name: f"{unit.name}.{parameter.name}" for parameter in unit.parameters}
         for parameter in unit.parameters:
             self.register_parameter("_witness_" + parameter.name, nn.Parameter(torch.zeros(parameter.shape)))
 
     def forward(self, x):
-        return sum(wide((x[self.prefix + clean(name)].to(w.dtype) * w).flatten(1)).sum(1) for name, w in self.named_parameters())
+        # by attribute: where a framework flattens parameters, the attributes are views that are no parameters
+        return sum(wide((x[key].to(getattr(self, name).dtype) * getattr(self, name)).flatten(1)).sum(1) for name, key in self.keys.items())
 
 
 class Witness(nn.Module):

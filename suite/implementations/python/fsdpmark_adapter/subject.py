@@ -70,14 +70,16 @@ class Subject:
 
     def make_model(self, initial):
         """The model as the case gives it, with activation checkpointing where it asks for it."""
-        case = self.case
-        model = models.build(case, initial, DTYPES[case.precision.parameter], self.world.device)
-        if case.sharding.activation_checkpointing:
-            for unit in models.units(case):
-                parent, _, leaf = unit.rpartition(".")
-                holder = model.get_submodule(parent)
-                setattr(holder, leaf, checkpoint_wrapper(holder.get_submodule(leaf)))
+        model = models.build(self.case, initial, DTYPES[self.case.precision.parameter], self.world.device)
+        if self.case.sharding.activation_checkpointing:
+            self.checkpoint_blocks(model)
         return model
+
+    def checkpoint_blocks(self, model):
+        for unit in models.units(self.case):
+            parent, _, leaf = unit.rpartition(".")
+            holder = model.get_submodule(parent)
+            setattr(holder, leaf, checkpoint_wrapper(holder.get_submodule(leaf)))
 
     @property
     def plain(self):
