@@ -61,12 +61,15 @@ class Fsdp2(Subject):
         return model
 
     def compile_blocks(self, model):
-        """In place, without graph breaks: what cannot be compiled is an error. Shapes of other cases are forgotten."""
+        """Without graph breaks: what cannot be compiled is an error. Wrapped, so that fully_shard's hooks stay outside
+        (a block's own compile() would trace them). Shapes of other cases are forgotten."""
         backend = self.option("compile", "")
         if backend:
             torch._dynamo.reset()
             for name in models.units(self.case):
-                model.get_submodule(name).compile(backend=backend, fullgraph=True)
+                parent, _, leaf = name.rpartition(".")
+                holder = model.get_submodule(parent)
+                setattr(holder, leaf, torch.compile(holder.get_submodule(leaf), backend=backend, fullgraph=True))
 
     def set_prefetch(self, prefetch):
         """Explicit lists. By itself fully_shard prefetches one unit in the backward: that is what 1 means;

@@ -14,7 +14,7 @@ def wide(x):
     return x if x.dtype == torch.float64 else x.float()
 
 
-PREFIXES = ("_checkpoint_wrapped_module.", "_fsdp_wrapped_module.", "_witness_")
+PREFIXES = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.", "_witness_")
 
 
 def clean(name):

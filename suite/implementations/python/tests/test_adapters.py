@@ -42,9 +42,9 @@ class Adapters(unittest.TestCase):
                 mine = local.get("param/" + name, torch.empty(0))
                 self.assertTrue(torch.equal(mine, torch.cat(spans) if spans else torch.empty(0)), f"rank {rank}: {name}")
 
-    def check(self, implementation, without=()):
+    def check(self, implementation, without=(), **options):
         strategy = ADAPTERS[implementation]
-        wanted = [made for made in cases(RANKS, strategy) if made["id"] not in without]
+        wanted = [{**made, "options": options} for made in cases(RANKS, strategy) if made["id"] not in without]
         alone = [{**made, "sharding": case("x", 1, strategy="none")["sharding"], "world_size": 1} for made in wanted]
         status, plain, log = jobs.run(implementation, alone)
         self.assertEqual(status, [0], log)
@@ -64,6 +64,9 @@ class Adapters(unittest.TestCase):
 
     def test_fsdp1(self):
         self.check("pytorch-fsdp1")
+
+    def test_fsdp1_with_flat_parameters(self):
+        self.check("pytorch-fsdp1", use_orig_params="false")
 
     def test_fsdp2(self):
         self.check("pytorch-fsdp2")
