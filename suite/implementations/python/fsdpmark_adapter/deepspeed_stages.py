@@ -9,6 +9,9 @@ Parameters are observed where a step changes them first: in mixed precision the 
 in float32 what the model computes with (stages 1 and 2: whole on every rank, gathered after the step). Everything is read locally.
 """
 
+import deepspeed.comm
+from deepspeed.utils import groups
+
 from .deepspeed import DeepSpeed
 from .subject import STATE_KEYS
 
@@ -181,6 +184,7 @@ class Zero3(DeepSpeed):
         return made
 
     def build(self, initial):
+        groups._ZERO_PARAM_INTRA_PARALLEL_GROUP = None  # hpZ's groups of an earlier case: DeepSpeed keeps them for the whole process
         super().build(initial)
         if not self.plain and self.engine.optimizer.persistent_parameters:  # gathered by the end of each step
             persistent = self.engine.optimizer.persistent_parameters
@@ -254,9 +258,10 @@ class Zero3(DeepSpeed):
     def configured(self):
         if self.plain:
             return super().configured()
-        zero, spec = self.engine._config.zero_config, self.case.sharding
+        zero = self.engine._config.zero_config
+        within = next(iter(self.parameters.values())).ds_zero_param_process_group  # hpZ's group
         return {**super().configured(), "reshard_after_forward": str(zero.max_reuse_distance == 0).lower(),
-                "reshard_ranks": str(spec.reshard_ranks) if zero.zero_hpz_partition_size > 1 else "0",
+                "reshard_ranks": "0" if within is None else str(deepspeed.comm.get_world_size(group=within)),
                 "persistence_threshold": str(int(zero.param_persistence_threshold)),
                 "persistent": str(len(self.engine.optimizer.persistent_parameters)),
                 "prefetch_bucket_size": str(int(zero.prefetch_bucket_size))}
