@@ -1,7 +1,8 @@
 """The functions of a case that XLA compiles: gradient, clipping, update, evaluation. Pure; arrays in, arrays out.
 
 JAX has no FSDP object. It is a way to write the step: parameters, gradients and optimizer state carry a sharding, `gather` says where
-a parameter must be whole, and the compiler inserts the collectives. A loss is global: the sum over all ranks' rows.
+a parameter must be whole, and the compiler inserts the collectives. A loss is global: the sum over all ranks' rows. This is automatic
+partitioning; manual.py writes the collectives out.
 
     strategy      parameters    gradients     optimizer state
     none          whole         whole         whole
@@ -17,7 +18,8 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 import models
-from storage import Rule, replicated
+from optimizer import optimizer
+from storage import replicated
 
 DTYPES = {"f32": jnp.float32, "f64": jnp.float64, "bf16": jnp.bfloat16, "f16": jnp.float16}
 DTYPE_NAMES = {jnp.dtype(dtype): name for name, dtype in DTYPES.items()}
@@ -27,28 +29,14 @@ ALL = P(("replicate", "shard"))  # rows: rank r holds the r-th part
 def keep_activations(primitive, *_, **parameters):
     """What a block may keep for its backward: all but the steps of a gather, so that the cut parameter is kept and gathered again.
     (jax.checkpoint_policies.save_anything_except_these_names keeps the excepted names too in JAX 0.10.2: it returns True for anything.)"""
-    return primitive.name not in ("sharding_constraint", "convert_element_type", "slice")
-
-
-def optimizer(case):
-    """The case's optimizer, of optax alone."""
-    spec = case.optimizer
-    decays = {p.name: p.decay or not spec.no_decay for p in case.parameters if p.tied_to is None}
-
-    def mask(tree):
-        return {name: decays[name] for name in tree}
-
-    if spec.kind == "adamw":
-        return optax.adamw(spec.lr, b1=spec.beta1, b2=spec.beta2, eps=spec.eps, weight_decay=spec.weight_decay, mask=mask)
-    decay = [optax.add_decayed_weights(spec.weight_decay, mask)] if spec.weight_decay else []
-    return optax.chain(*decay, optax.sgd(spec.lr, momentum=spec.momentum or None))
+    return primitive.name not in ("sharding_constraint", "all_gather", "convert_element_type", "slice", "custom_vjp_call")
 
 
 class Functions:
     """Of one case on one mesh. `trained` and `frozen` are dicts name -> stored parameter."""
 
-    def __init__(self, case, mesh, rule):
-        self.case, self.mesh = case, mesh
+    def __init__(self, case, mesh, rule, exact):
+        self.case, self.mesh, self.rule = case, mesh, rule
         strategy = case.sharding.strategy
         self.shapes = {p.name: tuple(p.shape) for p in case.parameters if p.tied_to is None}
         self.stored = {name: rule.stored(shape) for name, shape in self.shapes.items()}
@@ -59,7 +47,7 @@ class Functions:
         self.state_sharding = cut
         self.rows_sharding = NamedSharding(mesh, ALL)
         self.compute = DTYPES[case.precision.compute]
-        self.transformation = optimizer(case)
+        self.transformation = optimizer(case, exact)
 
     # ---- the model over stored parameters ----
     def loss_scale(self, leaves):
@@ -105,15 +93,16 @@ class Functions:
         """Each rank's share of the global loss (N)."""
         losses = models.rows(self.case.model, batch["inputs"], batch.get("target"), self.caller(stored))
         weighted = losses * batch["weight"].astype(losses.dtype)
-        return weighted.reshape(self.case.world_size, -1).sum(1) * batch["factor"].astype(losses.dtype)
+        return weighted.reshape(*batch["factor"].shape, -1).sum(1) * batch["factor"].astype(losses.dtype)
 
     def scaled_loss(self, trained, frozen, scale, batch):
         shares = self.shares({**trained, **frozen}, batch)
         return self.loss_scale(scale).scale(shares.sum()), shares
 
     # ---- what is compiled ----
-    def micro(self, trained, frozen, total, scale, batch):
-        """Forward and backward of one microbatch: the gradients so far plus its own, unscaled, and the shares of the loss."""
+    def micro(self, trained, frozen, total, scale, batch, pending):
+        """Forward and backward of one microbatch: the gradients so far plus its own, unscaled, and the shares of the loss.
+        Nothing is ever pending here: what a compiled function returns is reduced."""
         gradients, shares = jax.grad(self.scaled_loss, has_aux=True)(trained, frozen, scale, batch)
         return self.add(total, self.loss_scale(scale).unscale(gradients)), shares
 
@@ -125,8 +114,11 @@ class Functions:
         _, backward, shares = jax.vjp(lambda t: self.scaled_loss(t, frozen, scale, batch), trained, has_aux=True)
         return backward, shares
 
-    def backward(self, backward, total, scale):
-        gradients, = backward(jnp.ones((), jnp.float64 if self.case.precision.compute == "f64" else jnp.float32))
+    def one(self):
+        return jnp.ones((), jnp.float64 if self.case.precision.compute == "f64" else jnp.float32)
+
+    def backward(self, backward, total, scale, pending):
+        gradients, = backward(self.one())
         return self.add(total, self.loss_scale(scale).unscale(gradients))
 
     def evaluate(self, stored, batch):

@@ -7,11 +7,14 @@ import math
 import os
 import time
 
+import jax
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from fsdpmark_adapter.events import Events
 from fsdpmark_adapter.marks import mark
+from storage import ranges
+from trainer import KINDS
 
 
 class Answer(Events):
@@ -21,54 +24,6 @@ class Answer(Events):
 
 def read_tensors(folder, name):
     return load_file(os.path.join(folder, name))
-
-
-class Batches:
-    """The rows of the global batch as arrays over all ranks. Ranks may have different numbers of rows: all get as many as the
-    largest, the missing ones with weight 0."""
-
-    def __init__(self, case, tensors, world, sharding, dtype):
-        self.case, self.data, self.world, self.sharding, self.dtype = case, tensors, world, sharding, dtype
-        n, rows = case.world_size, case.global_rows
-        self.spans = [(r * rows // n, (r + 1) * rows // n) for r in range(n)]
-        self.rows = max(end - first for first, end in self.spans)
-
-    def array(self, own, cast=None):
-        """This rank's rows as its part of an array of all ranks'."""
-        import jax
-        whole = np.zeros((self.rows, *own.shape[1:]), cast or own.dtype)
-        whole[:len(own)] = own
-        return jax.make_array_from_process_local_data(self.sharding, whole, (self.rows * self.case.world_size, *own.shape[1:]))
-
-    def part(self, name, step, micro, cast=None):
-        first, end = self.spans[self.world.rank]
-        return self.array(self.data[name][step, micro, first:end], cast)
-
-    def at(self, step, micro):
-        import jax
-        weight, factor = self.part("weight", step, micro), np.full(1, self.factor(step, micro), np.float64)
-        batch = {"weight": weight, "factor": jax.make_array_from_process_local_data(
-            self.sharding, factor.astype(np.float64 if self.dtype == np.float64 else np.float32), (self.case.world_size,))}
-        kind = self.case.model.kind
-        if kind == "witness":
-            return batch | {"inputs": {name[2:]: self.part(name, step, micro, self.dtype) for name in self.data if name.startswith("x/")}}
-        if kind == "mlp":
-            return batch | {"inputs": self.part("input", step, micro, self.dtype), "target": self.part("target", step, micro)}
-        return batch | {"inputs": self.part("tokens", step, micro), "target": self.part("targets", step, micro)}
-
-    def tokens(self, step, micro):
-        first, end = self.spans[self.world.rank]
-        return self.data["weight"][step, micro, first:end].size
-
-    def factor(self, step, micro):
-        """What the weighted sum of this rank's losses is multiplied with; shares add up to the global loss."""
-        weight = self.data["weight"].astype(np.float64)
-        if self.case.loss == "sum":
-            return 1.0
-        if self.case.loss == "mean_of_tokens":
-            return 1.0 / weight[step].sum()
-        first, end = self.spans[self.world.rank]
-        return 1.0 / (self.case.world_size * weight[step, micro, first:end].sum())
 
 
 class Program:
@@ -95,7 +50,7 @@ class Program:
     def do_micro(self, i):
         begin = time.perf_counter()
         mark("forward", i.step)
-        loss = self.trainer.micro(self.batches.at(i.step, i.micro))
+        loss = self.trainer.micro(self.batches.at(i.step, i.micro), i.sync)
         self.report_micro(i, loss, begin)
 
     def do_forward(self, i):
@@ -105,7 +60,7 @@ class Program:
 
     def do_backward(self, i):
         forward, backward, loss, begin = self.slots.pop(i.slot)
-        self.trainer.backward(backward)
+        self.trainer.backward(backward, i.sync)
         self.report_micro(forward, loss, begin)
 
     def do_eval(self, i):
@@ -144,8 +99,6 @@ class Program:
 
     def report_shards(self, of, again=False):
         """Once: the ranges of the arrays that are really there. An optimizer without state holds what it updates."""
-        from storage import ranges
-        from trainer import KINDS
         if of in self.reported and not again:
             return
         self.reported.add(of)

@@ -3,7 +3,7 @@
     collectives(text) -> {"all-gather.f32.count": 4, "all-gather.f32.bytes": 384, ...}
 
 Bytes are those of the whole tensors: what an all-gather gives, what an all-reduce or a reduce-scatter takes, on one rank. Counts are those
-of the program's text; a collective in a loop counts once.
+of the program's text: one for tensors that XLA has combined, under the type of the first; one for a collective in a loop.
 """
 
 import math
@@ -30,15 +30,16 @@ def group_size(line):
 
 
 def collectives(text):
-    found = {}  # a collective over several tensors counts once for each
+    found = {}
     for line in text.splitlines():
         match = LINE.match(line)
         if not match:
             continue
         kind = match["kind"]
         ranks = group_size(line) if kind == "reduce-scatter" else 1  # its result is one part
-        for dtype, dims in SHAPE.findall(match["type"]):
+        shapes = SHAPE.findall(match["type"])  # several where XLA has combined collectives
+        for i, (dtype, dims) in enumerate(shapes):
             size = math.prod(int(n) for n in dims.split(",") if n) * (BYTES.get(dtype) or int(dtype[1:]) // 8)
-            for unit, amount in (("count", 1), ("bytes", size * ranks)):
+            for unit, amount in (("count", i == 0), ("bytes", size * ranks)):
                 found[f"{kind}.{dtype}.{unit}"] = found.get(f"{kind}.{dtype}.{unit}", 0) + amount
     return found

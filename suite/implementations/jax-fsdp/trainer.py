@@ -16,6 +16,7 @@ from jax.experimental import multihost_utils
 
 import storage
 from functions import DTYPE_NAMES, DTYPES, Functions
+from manual import Manual
 from traffic import collectives
 
 COMPILED = {}  # (what of a case is compiled in, function, trained names) -> compiled function
@@ -43,12 +44,13 @@ def merge(state, part):
 
 
 class Trainer:
-    def __init__(self, case, world, rule):
+    def __init__(self, case, world, options):
         self.case, self.world = case, world
         self.mesh = world.mesh(case.sharding.mesh)
-        self.functions = Functions(case, self.mesh, storage.Rule(rule, case.sharding.mesh[1]))
+        kind = Manual if options["partitioning"] == "manual" else Functions
+        self.functions = kind(case, self.mesh, storage.Rule(options["uneven"], case.sharding.mesh[1]), options["bias_correction"] == "exact")
         self.whole = storage.replicated(self.mesh)
-        self.key = plain_value([rule, case.model, case.parameters, case.sharding, case.precision, case.optimizer, case.clip,
+        self.key = plain_value([options, case.model, case.parameters, case.sharding, case.precision, case.optimizer, case.clip,
                                 case.world_size, case.global_rows])
         self.frozen, self.traffic = set(), {}
         self.gradients = self.clipped = None
@@ -106,7 +108,7 @@ class Trainer:
         f = self.functions
         self.gradients = {n: storage.place(np.zeros(f.shapes[n], self.parameters[n].dtype), f.stored[n], f.gradient_sharding[n])
                           for n in self.trained_names()}
-        self.micros = 0
+        self.micros, self.pending = 0, {}
 
     def out_gradients(self):
         return {n: self.functions.gradient_sharding[n] for n in self.trained_names()}
@@ -118,10 +120,14 @@ class Trainer:
             raise RuntimeError("parameters were frozen or unfrozen between zero_grad and the next microbatch")
         return self.gradients
 
-    def micro(self, batch):
+    def micro(self, batch, sync):
         trained, frozen = self.split()
-        self.gradients, shares = self.compiled("micro", trained, frozen, self.totals(), self.scale, batch,
-                                               out=(self.out_gradients(), self.functions.rows_sharding), donate=(2,))
+        if sync:
+            self.gradients, shares = self.compiled("micro", trained, frozen, self.totals(), self.scale, batch, self.pending,
+                                                   out=(self.out_gradients(), self.functions.rows_sharding), donate=(2,))
+            self.pending = {}
+        else:
+            self.pending, shares = self.compiled("local", trained, frozen, self.scale, batch, self.pending)
         self.micros += 1
         return self.own_share(shares)
 
@@ -130,8 +136,12 @@ class Trainer:
         backward, shares = self.compiled("forward", trained, frozen, self.scale, batch)
         return backward, self.own_share(shares)
 
-    def backward(self, backward):
-        self.gradients = self.compiled("backward", backward, self.totals(), self.scale, out=self.out_gradients(), donate=(1,))
+    def backward(self, backward, sync):
+        if sync:
+            self.gradients = self.compiled("backward", backward, self.totals(), self.scale, self.pending, out=self.out_gradients(), donate=(1,))
+            self.pending = {}
+        else:
+            self.pending = self.compiled("wait", backward, self.pending)
         self.micros += 1
 
     def evaluate(self, batch):
@@ -221,11 +231,6 @@ class Trainer:
                     largest = np.maximum(largest, np.abs(beyond.astype(np.float64)).max())
         return count, float(largest)
 
-    def reduced_in(self):
-        """The types in which gradients were reduced, as the compiled programs say."""
-        sent = [what.split(".") for name in ("micro", "backward") for what in self.traffic.get(name, {})]
-        return sorted({dtype for kind, dtype, _ in sent if kind in ("all-reduce", "reduce-scatter")})
-
     def configured(self):
         case, sharding = self.case, self.case.sharding
         parameter = next(iter(self.parameters.values()))
@@ -233,9 +238,11 @@ class Trainer:
         said = {"strategy": sharding.strategy, "mesh": f"{shape[0]}x{shape[1]}", "parameter": DTYPE_NAMES[parameter.dtype],
                 "compute": DTYPE_NAMES[jnp.dtype(self.functions.compute)], "offload": "none",
                 "activation_checkpointing": "true" if sharding.activation_checkpointing else "false"}
+        if isinstance(self.functions, Manual):
+            said["reduce"] = DTYPE_NAMES[jnp.dtype(self.functions.reduce_type)]
         states = {DTYPE_NAMES[x.dtype] for x in jax.tree.leaves(self.state) if x.ndim}
         if len(states) == 1:
             said["optimizer_state"] = states.pop()
-        if sharding.strategy in ("full", "hybrid"):
-            said |= {"reshard_after_forward": "true" if self.functions.regathers else "false", "reshard_ranks": "0"}
+        if sharding.strategy in ("full", "hybrid") and not self.functions.regathers:
+            said["reshard_after_forward"] = "false"  # true can only be asked of the compiler: see NOTE in adapter.py
         return said
