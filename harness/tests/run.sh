@@ -61,7 +61,7 @@ skip() { # name reason
     printf '  %-44s skipped: %s\n' "$1" "$2"
 }
 
-JUDGED="pytorch-ddp pytorch-zero1 pytorch-fsdp1 pytorch-fsdp2 deepspeed-zero1 deepspeed-zero2 deepspeed-zero3 jax-fsdp"
+JUDGED="pytorch-ddp pytorch-zero1 pytorch-fsdp1 pytorch-fsdp2 pytorch-fsdp2-tp pytorch-fsdp2-pp deepspeed-zero1 deepspeed-zero2 deepspeed-zero3 jax-fsdp"
 
 # Installs what an implementation needs. Without a package index that is a skip, with CI set a failure.
 installed() { # implementation
@@ -123,7 +123,9 @@ if [ "$mode" = all ]; then
     done
     if [ -x "$build/venv/bin/python" ]; then
         stage "python package" 0 900 env PYTHONPATH=suite/implementations/python "$build/venv/bin/python" -m unittest discover -s suite/implementations/python/tests
-        stage "selftest, faults in PyTorch" 0 900 "$build/fsdpmark" selftest --in pytorch --store "$build/test.db"
+        for i in pytorch deepspeed jax; do
+            stage "selftest, faults in $i" 0 900 "$build/fsdpmark" selftest --in $i --store "$build/test.db"
+        done
     fi
 fi
 
