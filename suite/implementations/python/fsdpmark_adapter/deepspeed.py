@@ -103,8 +103,8 @@ class DeepSpeed(Subject):
         self.raw = self.make_model(initial)
         self.parameters = self.raw_parameters()
         optimizer = self.make_optimizer()
-        with self.lifted_check():
-            self.model, self.optimizer, _, _ = deepspeed.initialize(model=self.raw, optimizer=optimizer, config=self.config())
+        self.lift_check()
+        self.model, self.optimizer, _, _ = deepspeed.initialize(model=self.raw, optimizer=optimizer, config=self.config())
         self.engine = self.model
         self.parameters = self.raw_parameters()
         self.base = self.engine.basic_optimizer
@@ -112,10 +112,11 @@ class DeepSpeed(Subject):
         if self.option("set_masters", False):
             self.set_masters(initial)
 
-    def lifted_check(self):
-        """DeepSpeed refuses fp16 on processors without its instructions, where torch computes it all the same."""
-        lift = self.option("fp16_anywhere", False) and self.world.device.type == "cpu"
-        return patch.object(get_accelerator(), "is_fp16_supported", lambda: True) if lift else nullcontext()
+    def lift_check(self):
+        """DeepSpeed refuses fp16 on processors without its instructions, where torch computes it all the same. It asks in the backward
+        too, so the check stays lifted: what it is lifted for has processes of its own."""
+        if self.option("fp16_anywhere", False) and self.world.device.type == "cpu":
+            get_accelerator().is_fp16_supported = lambda: True
 
     def raw_parameters(self):
         return {clean(name): p for name, p in self.raw.named_parameters()}
