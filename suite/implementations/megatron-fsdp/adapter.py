@@ -1,7 +1,7 @@
 """Megatron-FSDP (package megatron-fsdp) under the worker protocol.
 
 Strategies: none is its no_shard, optimizer its optim, grad its optim_grads, full its optim_grads_params; hybrid is the last one
-with an outer data-parallel dimension that replicates, or, with option outer=optim, shards the optimizer once more.
+with an outer data-parallel dimension that replicates.
 A unit's parameters lie in flat buffers, widest rows first and aligned to them, that are padded and cut equally.
 
 Option api says how it is wrapped: `two_calls` is fully_shard_model and fully_shard_optimizer, `fully_shard` the one call for both,
@@ -37,18 +37,18 @@ STRATEGIES = {"none": "no_shard", "optimizer": "optim", "grad": "optim_grads", "
 NAMES = {"no_shard": "none", "optim": "optimizer", "optim_grads": "grad", "optim_grads_params": "full"}
 UNITS = {"witness": models.WitnessUnit, "mlp": torch.nn.Linear, "transformer": models.Block}
 MESHES = {}
-PATIENCE = timedelta(seconds=20)
+PATIENCE = timedelta(seconds=8)
 
 
 class MegatronFsdp(Subject):
     implementation = "megatron-fsdp"
     version = __version__
     note = "; ".join(filter(None, [STAND_IN, "padding_max counts the distance from what lay there at first, which Megatron-FSDP leaves to chance"]))
-    options = {"api": str, "outer": str, "average_in_collective": bool, "overlap": bool, "main_params": bool}
+    options = {"api": str, "average_in_collective": bool, "overlap": bool, "main_params": bool}
 
     @classmethod
     def unsupported_sharded(cls, case):
-        sharding, outer = case.sharding, case.options.get("outer", "no_shard")
+        sharding = case.sharding
         syncs = [i.sync for i in case.program if i.verb in ("micro", "backward")]
         accumulates = max((i.micro for i in case.program if i.verb in ("micro", "forward")), default=0) > 0
         if sharding.layout != "any":
@@ -64,8 +64,6 @@ class MegatronFsdp(Subject):
         if accumulates and all(syncs) and (sharding.strategy in ("none", "optimizer", "hybrid")):
             return ("its documentation forbids to synchronise gradients more than once a step where a buffer is reduced in place "
                     "(MegatronFSDP.set_model_auto_sync: no_shard, optim, HSDP)")
-        if outer != "no_shard" and sharding.strategy != "hybrid":
-            return "this variant shards the outer dimension, which only strategy hybrid has"
         return None
 
     # ---- wrapping ----
@@ -109,13 +107,12 @@ class MegatronFsdp(Subject):
         overlap, average = self.option("overlap", True), self.option("average_in_collective", False)
         if self.api == "class":
             mesh = self.mesh()
-            outer = self.option("outer", "no_shard")
-            config = DistributedDataParallelConfig(data_parallel_sharding_strategy=strategy, outer_dp_sharding_strategy=outer,
+            config = DistributedDataParallelConfig(data_parallel_sharding_strategy=strategy,
                                                    overlap_grad_reduce=overlap, overlap_param_gather=overlap, average_in_collective=average)
-            return MegatronFSDP(model, FSDPDistributedIndex(**mesh, hsdp_outer_dp_shard=outer == "optim"), ddp_config=config,
+            return MegatronFSDP(model, FSDPDistributedIndex(**mesh), ddp_config=config,
                                 mixed_precision_policy=self.policy(), fsdp_unit_modules=classes, device=self.world.device)
         self.settings = {**self.mesh(), "fsdp_unit_modules": classes, "zero_dp_strategy": strategy,
-                         "outer_dp_sharding_strategy": self.option("outer", "no_shard"), "device": self.world.device,
+                         "device": self.world.device,
                          "mixed_precision_policy": self.policy(), "overlap_grad_reduce": overlap, "overlap_param_gather": overlap,
                          "average_in_collective": average}
         return model if self.api == "fully_shard" else fully_shard_model(model, **self.settings)
