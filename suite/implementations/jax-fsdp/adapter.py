@@ -66,10 +66,11 @@ def unsupported(case, options):
 def run_case(job, world, case_id, answer):
     """Returns False where the case is unsupported."""
     folder = job.case_folder(case_id)
-    hello = {"case": case_id, "rank": job.rank, "world_size": job.world_size, "implementation": "jax-fsdp", "version": jax.__version__,
-             "note": NOTE}
+    hello = {"case": case_id, "rank": job.rank, "world_size": job.world_size, "implementation": "jax-fsdp", "version": jax.__version__}
     try:
         case = read_case(os.path.join(folder, "case.json"))
+        if case.sharding.strategy in ("full", "hybrid") and case.sharding.reshard_after_forward:
+            hello["note"] = NOTE
         fault = case.options.pop("fault", job.fault)
         options = options_of(case)
         reason = unsupported(case, options)

@@ -10,7 +10,7 @@ import numpy as np
 
 class Batches:
     def __init__(self, case, tensors, world, sharding, dtype):
-        self.case, self.data, self.world, self.sharding, self.dtype = case, tensors, world, sharding, dtype
+        self.case, self.data, self.world, self.sharding, self.dtype = case, tensors, world, sharding, np.dtype(dtype)
         n, rows = case.world_size, case.global_rows
         self.spans = [(r * rows // n, (r + 1) * rows // n) for r in range(n)]
         self.rows = max(end - first for first, end in self.spans)
@@ -26,9 +26,9 @@ class Batches:
         return self.array(self.data[name][step, micro, first:end], cast)
 
     def at(self, step, micro):
-        weight, factor = self.part("weight", step, micro), np.full(1, self.factor(step, micro), np.float64)
-        batch = {"weight": weight, "factor": jax.make_array_from_process_local_data(
-            self.sharding, factor.astype(np.float64 if self.dtype == np.float64 else np.float32), (self.case.world_size,))}
+        factor = np.full(1, self.factor(step, micro), np.float64 if self.dtype == np.float64 else np.float32)
+        batch = {"weight": self.part("weight", step, micro),
+                 "factor": jax.make_array_from_process_local_data(self.sharding, factor, (self.case.world_size,))}
         kind = self.case.model.kind
         if kind == "witness":
             return batch | {"inputs": {name[2:]: self.part(name, step, micro, self.dtype) for name in self.data if name.startswith("x/")}}

@@ -63,6 +63,16 @@ def rotate(x, theta):
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1).astype(x.dtype)
 
 
+def attend(q, k, v):
+    """Causal attention; q (B, T, H, D), k and v (B, T, Hkv, D). JAX's own takes the softmax in float32 whatever its inputs are."""
+    if q.dtype != jnp.float64:
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True, implementation="xla")
+    k, v = (jnp.repeat(y, q.shape[2] // y.shape[2], axis=2) for y in (k, v))
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+    mask = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=-1), v)
+
+
 def attention(spec, own, x):
     b, t, _ = x.shape
     q = linear(own, "attention.query.", x).reshape(b, t, spec.heads, -1)     # (B, T, H, D)
@@ -70,8 +80,7 @@ def attention(spec, own, x):
     v = linear(own, "attention.value.", x).reshape(b, t, spec.kv_heads, -1)
     if spec.position == "rope":
         q, k = rotate(q, spec.rope_theta), rotate(k, spec.rope_theta)
-    y = jax.nn.dot_product_attention(q, k, v, is_causal=True, implementation="xla")
-    return linear(own, "attention.output.", y.reshape(b, t, -1))
+    return linear(own, "attention.output.", attend(q, k, v).reshape(b, t, -1))
 
 
 def feed_forward(spec, own, x):
