@@ -12,7 +12,7 @@ ONCE = jobs.program(2, 1)
 
 
 def fsdp_cases(n, strategy="full"):
-    return [case("sync", n, strategy=strategy, program=SYNCED), case("reused", n, jobs.REUSED, strategy, program=ONCE),
+    return [case("sync", n, strategy=strategy, program=SYNCED), case("reused", n, jobs.REUSED, strategy, program=jobs.program(1, 1)),
             case("unused", n, jobs.UNUSED, strategy, program=ONCE), case("witness", n, jobs.WITNESS, strategy, program=ONCE),
             case("checkpointing", n, strategy=strategy, program=ONCE, sharding__activation_checkpointing=True)]
 
