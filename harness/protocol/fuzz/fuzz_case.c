@@ -18,6 +18,11 @@ static void read_as_case(const struct document *d)
     if (!case_read_document(d, &c, &error))
         return;
     bool fine = case_consistent(&c, path, &error);
+    for (int r = 0; fine && r < c.world_size && r < 64; r++) {
+        struct rank_place at = case_place(&c, r);
+        if (case_rank_at(&c, at.stage, at.data, at.tensor) != r || at.replica * c.sharding.shards + at.shard != at.data)
+            abort(); // every rank of a consistent case has a place of its own
+    }
     case_copy(&copy, &c);
     json_t *object = fields_write(case_fields, &copy, &copy);
     char *text = json_dumps(object, JSON_REAL_PRECISION(17));

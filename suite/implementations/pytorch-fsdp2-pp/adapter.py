@@ -90,7 +90,7 @@ STAGES = {"witness": WitnessStage, "mlp": MlpStage, "transformer": TransformerSt
 class Fsdp2Pipeline(Fsdp2):
     implementation = "pytorch-fsdp2-pp"
     axes = ("pipeline",)
-    options = {**Fsdp2.options, "schedule": str}
+    options = {"schedule": str}
     # by parameter: lists of groups, which stages save under the same names, would overwrite each other
     state_options = StateDictOptions(flatten_optimizer_state_dict=True)
     note = "the norm to clip by is reduced over the stages by the adapter: clip_grad_norm_ knows one stage"

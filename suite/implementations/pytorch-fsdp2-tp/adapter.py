@@ -85,7 +85,7 @@ def ranges_of(block, shape):
 class Fsdp2Tensor(Fsdp2):
     implementation = "pytorch-fsdp2-tp"
     axes = ("tensor",)
-    options = {**Fsdp2.options, "sequence": bool}
+    options = {"sequence": bool}
 
     @classmethod
     def unsupported_sharded(cls, case):
