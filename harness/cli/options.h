@@ -15,7 +15,7 @@ enum option_kind {
     OPTION_SECONDS,  // double, more than 0
     OPTION_RATIO     // double, more than 0
 };
-struct option_list { int count; const char *items[32]; };
+struct option_list { int count; const char *items[128]; };
 struct option {
     const char *name;      // without dashes; NULL ends the table
     char letter;           // 0: none
