@@ -2,7 +2,8 @@
 
 Strategy none is DistributedDataParallel alone (gradients all-reduced in a buffer), optimizer is use_distributed_optimizer: gradients are
 reduce-scattered, each rank updates its part of the flat buffer, and parameters are gathered. The model is the case's own module.
-With tensor ranks its layers are Megatron's (tensor_model.py). On the CPU torch.cuda is a stand-in's.
+With tensor ranks its layers are Megatron's (tensor_model.py), with stages its parts run in Megatron's schedule (pipeline.py). On the CPU
+torch.cuda is a stand-in's.
 """
 
 import sys
@@ -27,14 +28,15 @@ from megatron.core.optimizer.distrib_optimizer import DistributedOptimizer
 from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
 from megatron.core.transformer import TransformerConfig
 
-from fsdpmark_adapter import models
+from fsdpmark_adapter.job import place
 from fsdpmark_adapter.subject import DTYPE_NAMES, DTYPES, STATE_KEYS, Subject, word
 from fsdpmark_adapter.worker import serve
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import pipeline
 import tensor_model
 
-FORMED = []  # the tensor ranks that parallel_state is formed for now
+FORMED = []  # the tensor and pipeline ranks that parallel_state is formed for now
 
 
 def synced_backwards(program):
@@ -50,7 +52,7 @@ class MegatronCore(Subject):
     implementation = "megatron-core"
     version = version("megatron-core")
     note = STAND_IN
-    axes = ("tensor",)
+    axes = ("tensor", "pipeline")
     options = {"overlap_grad_reduce": bool, "overlap_param_gather": bool, "average_in_collective": bool}
 
     @classmethod
@@ -71,24 +73,27 @@ class MegatronCore(Subject):
             return "its gradient buffer is reduced in place, so once a step (DistributedDataParallel.finish_grad_sync)"
         if case.clip and case.clip.norm != "2":
             return "its optimizer clips by the 2-norm alone (MegatronOptimizer.clip_grad_norm)"
-        return tensor_model.reason(case.model, sharding.tensor) if sharding.tensor > 1 else None
+        cut = tensor_model.reason(case.model, sharding.tensor) if sharding.tensor > 1 else None
+        return cut or (pipeline.reason(case) if sharding.pipeline > 1 else None)
 
     # ---- wrapping ----
     def form_groups(self):
-        tensor = self.case.sharding.tensor
-        if FORMED != [tensor]:
+        tensor, stages = self.case.sharding.tensor, self.case.sharding.pipeline
+        if FORMED != [tensor, stages]:
             if FORMED:
                 parallel_state.destroy_model_parallel()
-            parallel_state.initialize_model_parallel(tensor_model_parallel_size=tensor, create_gloo_process_groups=False)
-            FORMED[:] = [tensor]
+            parallel_state.initialize_model_parallel(tensor, stages, create_gloo_process_groups=False)
+            FORMED[:] = [tensor, stages]
 
     def wrap(self, model):
         case, precision = self.case, self.case.precision
         self.form_groups()
         self.sharded = case.sharding.strategy == "optimizer"
+        self.stages, self.stage = case.sharding.pipeline, place(case, self.world.rank).stage
         config = TransformerConfig(
-            num_layers=1, hidden_size=8 * case.sharding.tensor, num_attention_heads=case.sharding.tensor,  # of no layer here, but checked
-            tensor_model_parallel_size=case.sharding.tensor, use_cpu_initialization=True,
+            num_layers=self.stages, hidden_size=8 * case.sharding.tensor, num_attention_heads=case.sharding.tensor,  # of no layer here, but checked
+            tensor_model_parallel_size=case.sharding.tensor, pipeline_model_parallel_size=self.stages, use_cpu_initialization=True,
+            pipeline_dtype=torch.float32 if case.model.kind == "witness" else self.compute,  # a witness hands on losses
             params_dtype=self.compute, bf16=precision.compute == "bf16", fp16=precision.compute == "f16",
             gradient_accumulation_fusion=False)
         self.cuts = {}
@@ -96,6 +101,8 @@ class MegatronCore(Subject):
             config.params_dtype = DTYPES[precision.parameter]
             self.cuts = tensor_model.cut_model(model, case.model, config, parallel_state.get_tensor_model_parallel_rank(), case.sharding.tensor)
             config.params_dtype = self.compute
+        if self.stages > 1:
+            model = pipeline.make_stage(case, model, self.stage)
         self.wide = {name: p.detach().clone() for name, p in model.named_parameters()}
         model = model.to(self.world.device, self.compute)
         self.ddp_config = DistributedDataParallelConfig(
@@ -109,7 +116,9 @@ class MegatronCore(Subject):
         return wrapped
 
     def named_parameters(self):
-        return {name.removeprefix("module."): p for name, p in super().named_parameters().items()}
+        parameters = {name.removeprefix("module."): p for name, p in super().named_parameters().items()}
+        tied = {p.name: p.tied_to for p in self.case.parameters if p.tied_to}
+        return {tied.get(name, name): p for name, p in parameters.items()}
 
     def make_optimizer(self):
         if self.plain:
@@ -134,7 +143,13 @@ class MegatronCore(Subject):
         return super().make_scaler() if self.plain else None  # Megatron's optimizer has its own
 
     # ---- training ----
+    def loss(self, batches, step, micro):
+        if self.plain or self.stages == 1:
+            return super().loss(batches, step, micro)
+        return pipeline.run(self, self.model.config, self.stage, batches, step, micro)
+
     def communication(self, sync):
+        self.sync = sync
         return nullcontext() if self.plain else self.microbatch(sync)
 
     @contextmanager
@@ -148,6 +163,8 @@ class MegatronCore(Subject):
     def backward(self, loss):
         if self.plain:
             return super().backward(loss)
+        if self.stages > 1:
+            return  # the schedule has done it, and finished the gradients
         self.pending = True
         self.optimizer.scale_loss(loss).backward()
 
@@ -208,6 +225,8 @@ class MegatronCore(Subject):
     def part(self, name, what):
         if self.plain:
             return super().part(name, what)
+        if name not in self.parameters:  # another stage's
+            return 0, 0
         p = self.parameters[name]
         begin, length = (0, p.numel()) if self.whole(what) else self.span(p)
         rank = parallel_state.get_tensor_model_parallel_rank()
@@ -231,6 +250,8 @@ class MegatronCore(Subject):
     def local(self, name, what):
         if self.plain:
             return super().local(name, what)
+        if name not in self.parameters:
+            return None
         p = self.parameters[name]
         main = self.main(p)
         if self.whole(what):
@@ -253,6 +274,7 @@ class MegatronCore(Subject):
         inner = [q for group in optimizer.optimizer.param_groups for q in group["params"]]
         return {"strategy": strategy, "mesh": f"{ranks}x1" if strategy == "none" else f"1x{ranks}",
                 "tensor": str(parallel_state.get_tensor_model_parallel_world_size()),
+                "pipeline": str(parallel_state.get_pipeline_model_parallel_world_size()),
                 "parameter": DTYPE_NAMES[inner[0].dtype] if inner else "f32", "compute": DTYPE_NAMES[p.dtype], "reduce": DTYPE_NAMES[buffer.grad_dtype],
                 "optimizer_state": DTYPE_NAMES[inner[0].dtype] if inner else "f32", "offload": "none", "layout": "any", **self.configured_checkpointing(),
                 "optimizer": type(optimizer).__name__, "bucket_elements": str(sum(b.numel for b in ddp.buffers)),

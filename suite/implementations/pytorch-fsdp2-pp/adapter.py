@@ -16,8 +16,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
-from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import DTensor
@@ -25,66 +23,13 @@ from torch.distributed.tensor import DTensor
 from fsdpmark_adapter import models
 from fsdpmark_adapter.batch import Extra
 from fsdpmark_adapter.job import place
+from fsdpmark_adapter.pipeline_stages import STAGES, own_units, stage_modules
 from fsdpmark_adapter.sibling import adapter
 from fsdpmark_adapter.worker import serve
 
 Fsdp2 = adapter("pytorch-fsdp2").Fsdp2
 
 SCHEDULES = {"1F1B": Schedule1F1B, "GPipe": ScheduleGPipe}
-
-
-def own_units(case, stage):
-    """The blocks of a stage: an equal share, consecutive."""
-    units, stages = models.units(case), case.sharding.pipeline
-    return [name for i, name in enumerate(units) if i * stages // len(units) == stage]
-
-
-class Stage(nn.Module):
-    """What a stage holds, under the names that it has in the whole model: containers with the stage's blocks only."""
-
-    def __init__(self, model, names):
-        super().__init__()
-        for name in names:
-            parent, _, leaf = name.rpartition(".")
-            if not parent:
-                self.add_module(leaf, model.get_submodule(name))
-                continue
-            if not hasattr(self, parent):
-                self.add_module(parent, nn.ModuleDict())
-            getattr(self, parent)[leaf] = model.get_submodule(name)
-
-
-class WitnessStage(Stage):
-    """Adds the losses of its units to those of the stages before; every stage gets the data of its own."""
-    loss = staticmethod(models.weighted)
-
-    def forward(self, losses, x):
-        return losses + sum(unit(x) for unit in self.children())
-
-
-class MlpStage(Stage):
-    loss = staticmethod(models.squared_error)
-
-    def forward(self, x):
-        for index, layer in self.layers.items():
-            x = layer(F.relu(x) if int(index) else x)
-        return x
-
-
-class TransformerStage(Stage):
-    loss = staticmethod(models.cross_entropy)
-
-    def forward(self, x):
-        if hasattr(self, "embed"):
-            tokens, x = x, self.embed(x)
-            if hasattr(self, "position"):
-                x = x + self.position(torch.arange(tokens.shape[1], device=tokens.device))
-        for block in self.blocks.values():
-            x = block(x)
-        return self.head(self.norm(x)) if hasattr(self, "head") else x
-
-
-STAGES = {"witness": WitnessStage, "mlp": MlpStage, "transformer": TransformerStage}
 
 
 class Fsdp2Pipeline(Fsdp2):
@@ -124,11 +69,7 @@ class Fsdp2Pipeline(Fsdp2):
 
     def wrap(self, model):
         index, stages = place(self.case, self.world.rank).stage, self.case.sharding.pipeline
-        names = self.unit_names()
-        if self.case.model.kind == "transformer":
-            first = [name for name in ("embed", "position") if hasattr(model, name) and index == 0]
-            names = [*first, *names, *(["norm", "head"] if index == stages - 1 else [])]
-        wrapped = super().wrap(STAGES[self.case.model.kind](model, names))
+        wrapped = super().wrap(STAGES[self.case.model.kind](model, stage_modules(self.case, index)))
         self.group = self.mesh()["pipeline"].get_group()
         self.stage = PipelineStage(wrapped, index, stages, self.world.device, group=self.group)
         self.schedules = {}
