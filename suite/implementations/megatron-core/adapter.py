@@ -24,7 +24,7 @@ from megatron.core import parallel_state
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
 from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
 from megatron.core.optimizer.clip_grads import clip_grad_by_total_norm_fp32
-from megatron.core.optimizer.distrib_optimizer import DistributedOptimizer
+from megatron.core.optimizer.distrib_optimizer import HAVE_APEX_OR_TE, DistributedOptimizer
 from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
 from megatron.core.transformer import TransformerConfig
 
@@ -33,6 +33,7 @@ from fsdpmark_adapter.subject import DTYPE_NAMES, DTYPES, STATE_KEYS, Subject, w
 from fsdpmark_adapter.worker import serve
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import checkpoint
 import pipeline
 import tensor_model
 
@@ -56,6 +57,13 @@ class MegatronCore(Subject):
     options = {"overlap_grad_reduce": bool, "overlap_param_gather": bool, "average_in_collective": bool}
 
     @classmethod
+    def unsupported(cls, case):
+        verbs = [i.verb for i in case.program]
+        if case.world_size == 1 and case.sharding.strategy == "none" and "load" in verbs and "save" not in verbs:
+            return "the plain model on one rank loads torch's checkpoints, not those of megatron.core.dist_checkpointing"
+        return super().unsupported(case)
+
+    @classmethod
     def unsupported_sharded(cls, case):
         sharding, precision = case.sharding, case.precision
         narrow = precision.compute != precision.parameter
@@ -73,6 +81,8 @@ class MegatronCore(Subject):
             return "its gradient buffer is reduced in place, so once a step (DistributedDataParallel.finish_grad_sync)"
         if case.clip and case.clip.norm != "2":
             return "its optimizer clips by the 2-norm alone (MegatronOptimizer.clip_grad_norm)"
+        if sharding.strategy == "optimizer" and not HAVE_APEX_OR_TE and any(i.verb == "load" for i in case.program):
+            return "without Transformer Engine or Apex DistributedOptimizer loads no checkpoint: KeyError 'step' (_set_main_param_and_optimizer_states)"
         cut = tensor_model.reason(case.model, sharding.tensor) if sharding.tensor > 1 else None
         return cut or (pipeline.reason(case) if sharding.pipeline > 1 else None)
 
@@ -197,6 +207,13 @@ class MegatronCore(Subject):
         if not self.plain:
             self.model.zero_grad_buffer()
         self.optimizer.zero_grad()
+
+    # ---- checkpoints ----
+    def save(self, folder):
+        super().save(folder) if self.plain else checkpoint.save(self, folder)
+
+    def load(self, folder):
+        super().load(folder) if self.plain else checkpoint.load(self, folder)
 
     # ---- what is held ----
     def main(self, p):

@@ -22,6 +22,12 @@ def core_cases(n, strategy="none"):
             case("clip", n, strategy=strategy, clip={"norm": "2", "limit": 1e6}, program=jobs.program(1, 2, clip=True))]
 
 
+def staged_cases(n, strategy="none"):
+    """On n ranks in two stages; on one the plain model."""
+    return [case("staged", n, strategy=strategy, mesh=[(n + 1) // 2, 1], sharding__pipeline=min(n, 2)),
+            case("staged-witness", n, jobs.WITNESS, strategy, mesh=[(n + 1) // 2, 1], sharding__pipeline=min(n, 2))]
+
+
 class Megatron(unittest.TestCase):
     def check(self, implementation, n, cases):
         status, plain, log = jobs.run(implementation, cases(1, "none"))
@@ -56,6 +62,15 @@ class Megatron(unittest.TestCase):
     @unittest.skipUnless(find_spec("megatron.core") if find_spec("megatron") else None, "megatron-core is not installed")
     def test_core(self):
         self.check("megatron-core", 3, core_cases)
+
+    @unittest.skipUnless(find_spec("megatron.core") if find_spec("megatron") else None, "megatron-core is not installed")
+    def test_core_in_stages(self):
+        staged = self.check("megatron-core", 4, staged_cases)
+        held = [{name for name, ranges in staged["staged"].find("shards", rank)[0]["parts"].items() if ranges} for rank in range(4)]
+        self.assertEqual(held, [{"layers.0.weight", "layers.0.bias"}] * 2 + [{"layers.1.weight", "layers.1.bias"}] * 2)
+        losses = [sum(event["loss"] for event in staged["staged"].find("micro", rank)) for rank in range(4)]
+        self.assertEqual(losses[:2], [0, 0])
+        self.assertTrue(all(losses[2:]))
 
     @unittest.skipUnless(find_spec("megatron.core") if find_spec("megatron") else None, "megatron-core is not installed")
     def test_core_takes_adam_alone(self):
