@@ -81,6 +81,8 @@ class MegatronCore(Subject):
             return "its gradient buffer is reduced in place, so once a step (DistributedDataParallel.finish_grad_sync)"
         if case.clip and case.clip.norm != "2":
             return "its optimizer clips by the 2-norm alone (MegatronOptimizer.clip_grad_norm)"
+        if case.optimizer.kind == "sgd" and any(i.verb == "load" for i in case.program):
+            return "get_megatron_optimizer gives SGD no init_state_fn, and sharded_state_dict calls it to load (TypeError: 'NoneType' object is not callable)"
         if sharding.strategy == "optimizer" and not HAVE_APEX_OR_TE and any(i.verb == "load" for i in case.program):
             return "without Transformer Engine or Apex DistributedOptimizer loads no checkpoint: KeyError 'step' (_set_main_param_and_optimizer_states)"
         cut = tensor_model.reason(case.model, sharding.tensor) if sharding.tensor > 1 else None
