@@ -81,7 +81,7 @@ class Loss(unittest.TestCase):
     def test_factors(self):
         weight = torch.tensor([[[1.0, 0.0, 2.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0, 1.0]]])  # (1 step, 2 micros, 5 rows)
         for loss, rank, expected in (("sum", 0, 2.0), ("mean_of_tokens", 1, 2 / 10), ("mean_of_ranks", 0, 1 / 1), ("mean_of_ranks", 1, 1 / 4)):
-            case = SimpleNamespace(global_rows=5, world_size=2, loss=loss, model=None)
+            case = SimpleNamespace(global_rows=5, world_size=2, loss=loss, model=None, sharding=SimpleNamespace(tensor=1, pipeline=1))
             batches = Batches(case, {"weight": weight}, rank, "cpu")
             self.assertEqual((batches.first, batches.end), [(0, 2), (2, 5)][rank])
             self.assertAlmostEqual(batches.scale(0, 0), expected)

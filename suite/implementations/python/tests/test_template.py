@@ -15,6 +15,8 @@ import jobs
 PACKAGE = Path(__file__).resolve().parents[1]
 HEAD = f"import os, random, signal, sys, threading, time\nsys.path.insert(0, {str(PACKAGE)!r})\nfrom fsdpmark_adapter.template import fork_ranks\n"
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # as the harness sets them: a template has no second thread
+
 
 class Template:
     """The harness's side."""
@@ -24,7 +26,7 @@ class Template:
         ours.settimeout(240)
         self.lines = ours.makefile("rw", buffering=1)
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, **environment, "FSDPMARK_TEMPLATE": str(theirs.fileno())})
+                                        env={**os.environ, **ONE_THREAD, **environment, "FSDPMARK_TEMPLATE": str(theirs.fileno())})
         theirs.close()
         ours.close()
 
