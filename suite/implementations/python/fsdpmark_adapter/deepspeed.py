@@ -122,9 +122,11 @@ class DeepSpeed(Subject):
         return {clean(name): p for name, p in self.raw.named_parameters()}
 
     def set_masters(self, initial):
-        """The way around masters that are made from rounded weights: DeepSpeed's own setter."""
+        """The way around masters that are made from rounded weights: DeepSpeed's own setter, of which each rank keeps its own piece."""
         for name, p in self.parameters.items():
-            deepspeed.utils.safe_set_full_fp32_param(p, initial[name].to(torch.float32))
+            value = initial[name].to(self.world.device, torch.float32, copy=True)
+            torch.distributed.broadcast(value, 0)  # as initialize does with the weights
+            deepspeed.utils.safe_set_full_fp32_param(p, value)
 
     def config(self):
         """DeepSpeed's configuration. A key that is not here has its default."""
