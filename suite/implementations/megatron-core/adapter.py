@@ -24,7 +24,7 @@ from megatron.core import parallel_state
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
 from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
 from megatron.core.optimizer.clip_grads import clip_grad_by_total_norm_fp32
-from megatron.core.optimizer.distrib_optimizer import HAVE_APEX_OR_TE, DistributedOptimizer
+from megatron.core.optimizer.distrib_optimizer import DistributedOptimizer
 from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
 from megatron.core.transformer import TransformerConfig
 
@@ -54,7 +54,7 @@ class MegatronCore(Subject):
     version = version("megatron-core")
     note = STAND_IN
     axes = ("tensor", "pipeline")
-    options = {"overlap_grad_reduce": bool, "overlap_param_gather": bool, "average_in_collective": bool}
+    options = {"overlap_grad_reduce": bool, "overlap_param_gather": bool, "average_in_collective": bool, "checkpoint_format": str, "load_without_grad": bool}
 
     @classmethod
     def unsupported(cls, case):
@@ -81,10 +81,6 @@ class MegatronCore(Subject):
             return "its gradient buffer is reduced in place, so once a step (DistributedDataParallel.finish_grad_sync)"
         if case.clip and case.clip.norm != "2":
             return "its optimizer clips by the 2-norm alone (MegatronOptimizer.clip_grad_norm)"
-        if case.optimizer.kind == "sgd" and any(i.verb == "load" for i in case.program):
-            return "get_megatron_optimizer gives SGD no init_state_fn, and sharded_state_dict calls it to load (TypeError: 'NoneType' object is not callable)"
-        if sharding.strategy == "optimizer" and not HAVE_APEX_OR_TE and any(i.verb == "load" for i in case.program):
-            return "without Transformer Engine or Apex DistributedOptimizer loads no checkpoint: KeyError 'step' (_set_main_param_and_optimizer_states)"
         cut = tensor_model.reason(case.model, sharding.tensor) if sharding.tensor > 1 else None
         return cut or (pipeline.reason(case) if sharding.pipeline > 1 else None)
 

@@ -7,11 +7,11 @@ format `fully_reshardable`, the one that other numbers of stages and tensor rank
 """
 
 import os
+from contextlib import nullcontext
 
+import torch
 from megatron.core import dist_checkpointing, parallel_state
 from megatron.core.utils import make_sharded_tensor_for_checkpoint, make_tp_sharded_tensor_for_checkpoint
-
-METADATA = {"distrib_optim_sharding_type": "fully_reshardable"}
 
 
 def sharded(name, tensor, cuts, tied):
@@ -26,7 +26,8 @@ def sharded(name, tensor, cuts, tied):
 def state(subject, loading):
     tied = {p.name: p.tied_to for p in subject.case.parameters if p.tied_to}
     model = {name: sharded(name, p, subject.cuts, tied) for name, p in subject.model.module.named_parameters()}
-    return {"model": model, "optimizer": subject.optimizer.sharded_state_dict(model, is_loading=loading, metadata=METADATA)}
+    metadata = {"distrib_optim_sharding_type": subject.option("checkpoint_format", "dp_reshardable")}
+    return {"model": model, "optimizer": subject.optimizer.sharded_state_dict(model, is_loading=loading, metadata=metadata)}
 
 
 def save(subject, folder):
@@ -38,4 +39,5 @@ def save(subject, folder):
 def load(subject, folder):
     loaded = dist_checkpointing.load(state(subject, loading=True), folder)
     subject.model.module.load_state_dict(loaded["model"], strict=not any(p.tied_to for p in subject.case.parameters))
-    subject.optimizer.load_state_dict(loaded["optimizer"])
+    with torch.no_grad() if subject.option("load_without_grad", False) else nullcontext():
+        subject.optimizer.load_state_dict(loaded["optimizer"])

@@ -26,6 +26,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from megatron_fsdp import (DistributedDataParallelConfig, FSDPDistributedIndex, MegatronFSDP, MixedPrecisionPolicy,
                            __version__, fully_shard, fully_shard_model, fully_shard_optimizer)
+from megatron_fsdp.uneven_dtensor import preprocess_state_dict_for_uneven_dtensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
@@ -178,7 +179,24 @@ class MegatronFsdp(Subject):
 
     # ---- checkpoints, as its documentation has them ----
     def checkpoint(self):
-        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        if self.plain or self.api != "class":
+            return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        self.make_states()
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        # what fully_shard_model and fully_shard_optimizer hook to state_dict: the chunks are told by all ranks, then those without any leave
+        preprocess_state_dict_for_uneven_dtensor(state["optimizer"] if self.model.data_parallel_sharding_strategy == "no_shard" else state)
+        states = state["optimizer"]["state"]
+        for index in [i for i, own in states.items() if not all(self.flatten(t).numel() for t in own.values())]:
+            del states[index]
+        return state
+
+    def make_states(self):
+        """The optimizer's state of every parameter that has none yet, on all ranks, before a checkpoint."""
+        adam = self.case.optimizer.kind == "adamw"
+        moments = ("exp_avg", "exp_avg_sq") if adam else ("momentum_buffer",) if self.case.optimizer.momentum else ()
+        for p in self.parameters.values():
+            if moments and not self.optimizer.state[p]:
+                self.optimizer.state[p] = {**({"step": torch.tensor(0.0)} if adam else {}), **{key: torch.zeros_like(p) for key in moments}}
 
     def load(self, folder):
         state = self.checkpoint()
