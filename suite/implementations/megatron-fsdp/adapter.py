@@ -45,7 +45,7 @@ class MegatronFsdp(Subject):
     implementation = "megatron-fsdp"
     version = __version__
     note = "; ".join(filter(None, [STAND_IN, "padding_max counts the distance from what lay there at first, which Megatron-FSDP leaves to chance"]))
-    options = {"api": str, "average_in_collective": bool, "overlap": bool, "main_params": bool}
+    options = {"api": str, "average_in_collective": bool, "overlap_grad_reduce": bool, "overlap_param_gather": bool, "main_params": bool}
 
     @classmethod
     def unsupported_sharded(cls, case):
@@ -105,17 +105,17 @@ class MegatronFsdp(Subject):
     def wrap(self, model):
         self.api, strategy = self.option("api", "two_calls"), STRATEGIES[self.case.sharding.strategy]
         model, classes = self.narrow(model), self.unit_classes(model)
-        overlap, average = self.option("overlap", True), self.option("average_in_collective", False)
+        communication = {"overlap_grad_reduce": self.option("overlap_grad_reduce", True),
+                         "overlap_param_gather": self.option("overlap_param_gather", True),
+                         "average_in_collective": self.option("average_in_collective", False)}
         if self.api == "class":
             mesh = self.mesh()
-            config = DistributedDataParallelConfig(data_parallel_sharding_strategy=strategy,
-                                                   overlap_grad_reduce=overlap, overlap_param_gather=overlap, average_in_collective=average)
+            config = DistributedDataParallelConfig(data_parallel_sharding_strategy=strategy, **communication)
             return MegatronFSDP(model, FSDPDistributedIndex(**mesh), ddp_config=config,
                                 mixed_precision_policy=self.policy(), fsdp_unit_modules=classes, device=self.world.device)
         self.settings = {**self.mesh(), "fsdp_unit_modules": classes, "zero_dp_strategy": strategy,
                          "device": self.world.device,
-                         "mixed_precision_policy": self.policy(), "overlap_grad_reduce": overlap, "overlap_param_gather": overlap,
-                         "average_in_collective": average}
+                         "mixed_precision_policy": self.policy(), **communication}
         return model if self.api == "fully_shard" else fully_shard_model(model, **self.settings)
 
     def named_parameters(self):
