@@ -45,7 +45,8 @@ class MegatronFsdp(Subject):
     implementation = "megatron-fsdp"
     version = __version__
     note = "; ".join(filter(None, [STAND_IN, "padding_max counts the distance from what lay there at first, which Megatron-FSDP leaves to chance"]))
-    options = {"api": str, "average_in_collective": bool, "overlap_grad_reduce": bool, "overlap_param_gather": bool, "main_params": bool}
+    options = {"api": str, "average_in_collective": bool, "overlap_grad_reduce": bool, "overlap_param_gather": bool,
+               "main_params": bool, "expert_mesh": bool}
 
     @classmethod
     def unsupported_sharded(cls, case):
@@ -58,6 +59,8 @@ class MegatronFsdp(Subject):
             return "ParamAndGradBuffer has no buffer for float64"
         if sharding.wrap.policy in ("size", "pattern"):
             return "Megatron-FSDP is told its units by their class, not block by block"
+        if case.options.get("main_params") == "false" and case.precision.compute != case.precision.parameter:
+            return f"without main weights the parameters are of the compute type, asked for {case.precision.parameter} and {case.precision.compute}"
         if case.divergent_init:
             return "fully_shard shards what each rank holds and has no initial synchronisation"
         if sharding.strategy in ("grad", "full") and not all(syncs):
@@ -77,7 +80,8 @@ class MegatronFsdp(Subject):
             made = init_device_mesh(self.world.device.type, shape, mesh_dim_names=names)
             MESHES[shape] = made, made["dp_outer", "dp_shard"]._flatten("hybrid").get_group() if hybrid else None
         made, whole = MESHES[shape]
-        return {"device_mesh": made, "dp_shard_dim": "dp_shard", "tp_dim": "tp",
+        experts = {"expt_device_mesh": made, **({"hybrid_fsdp_expt_group": whole} if hybrid else {})} if self.option("expert_mesh", False) else {}
+        return {"device_mesh": made, "dp_shard_dim": "dp_shard", "tp_dim": "tp", **experts,
                 **({"dp_outer_dim": "dp_outer", "hybrid_fsdp_group": whole} if hybrid else {})}
 
     def unit_classes(self, model):
