@@ -15,14 +15,14 @@
 
 import os
 import sys
-import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import jax
 
-from fsdpmark_adapter.job import InputError, Job, read_case
+from fsdpmark_adapter import serving
+from fsdpmark_adapter.job import InputError, read_case
 from fsdpmark_adapter.template import fork_ranks
 from batches import Batches
 from faults import seed
@@ -63,67 +63,28 @@ def unsupported(case, options):
     return None
 
 
-def run_case(job, world, case_id, answer):
-    """Returns False where the case is unsupported."""
+def run_case(job, world, case_id, answer, hello):
     folder = job.case_folder(case_id)
-    hello = {"case": case_id, "rank": job.rank, "world_size": job.world_size, "implementation": "jax-fsdp", "version": jax.__version__}
-    try:
-        case = read_case(os.path.join(folder, "case.json"))
-        if case.sharding.strategy in ("full", "hybrid") and case.sharding.reshard_after_forward:
-            hello["note"] = NOTE
-        fault = case.options.pop("fault", job.fault)
-        options = options_of(case)
-        reason = unsupported(case, options)
-        if reason:
-            answer.event("hello", **hello, configured={})
-            answer.event("unsupported", reason=reason)
-            return False
-        jax.config.update("jax_enable_x64", "f64" in (case.precision.parameter, case.precision.compute))
-        trainer = Trainer(case, world, {**options, "fault": fault})
-        seed(fault, trainer)
-        initial = read_tensors(folder, "init.other.safetensors" if case.divergent_init and job.rank else "init.safetensors")
-        batches = Batches(case, read_tensors(folder, "data.safetensors"), world, trainer.functions.rows_sharding, DTYPES[case.precision.compute])
-        trainer.build(initial)
-        answer.event("hello", **hello, configured=trainer.configured())
-        hello = None
-        Program(case, trainer, batches, answer, world).run()
-    except BaseException:
-        if hello:
-            answer.event("hello", **hello, configured={})
-        raise
-    return True
-
-
-def leave(status):
-    """Ends at once: a framework's threads cannot hold the process."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-def serve():
-    if "FSDPMARK_TEMPLATE" in os.environ:
-        import orbax.checkpoint  # noqa: F401  once for all ranks that will need it
-    fork_ranks()
-    try:
-        job = Job()
-    except InputError as error:
-        print(error, file=sys.stderr)
-        leave(2)
-    world = World(job.rank, job.world_size)
-    for case_id in job.cases:
-        answer = Answer(job.case_folder(case_id), job.rank)
-        try:
-            if run_case(job, world, case_id, answer):
-                answer.event("done")
-        except Exception as error:
-            traceback.print_exc()
-            answer.event("error", message=f"{type(error).__name__}: {' '.join(str(error).split())[:800]}")
-            leave(1)
-        answer.close()
-    world.close()
-    leave(0)
+    case = read_case(os.path.join(folder, "case.json"))
+    if case.sharding.strategy in ("full", "hybrid") and case.sharding.reshard_after_forward:
+        hello.note(NOTE)
+    fault = case.options.pop("fault", job.fault)
+    options = options_of(case)
+    reason = unsupported(case, options)
+    if reason:
+        raise serving.Unsupported(reason)
+    jax.config.update("jax_enable_x64", "f64" in (case.precision.parameter, case.precision.compute))
+    trainer = Trainer(case, world, {**options, "fault": fault})
+    seed(fault, trainer)
+    initial = read_tensors(folder, "init.other.safetensors" if case.divergent_init and job.rank else "init.safetensors")
+    batches = Batches(case, read_tensors(folder, "data.safetensors"), world, trainer.functions.rows_sharding, DTYPES[case.precision.compute])
+    trainer.build(initial)
+    hello(trainer.configured())
+    Program(case, trainer, batches, answer, world).run()
 
 
 if __name__ == "__main__":
-    serve()
+    if "FSDPMARK_TEMPLATE" in os.environ:
+        import orbax.checkpoint  # noqa: F401  once for all ranks that will need it
+    fork_ranks()
+    serving.serve(lambda job: World(job.rank, job.world_size), run_case, Answer, implementation="jax-fsdp", version=jax.__version__)

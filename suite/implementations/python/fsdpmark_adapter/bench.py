@@ -20,7 +20,7 @@ from . import models
 from .batch import Batches
 from .job import CASE, InputError, accept
 from .sibling import subject_class
-from .worker import leave
+from .serving import leave
 from .world import World
 
 DEFAULT_STRATEGY = {"pytorch-ddp": "none", "pytorch-zero1": "optimizer", "deepspeed-zero0": "none", "deepspeed-zero1": "optimizer",
