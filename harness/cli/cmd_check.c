@@ -182,7 +182,8 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         return options_bad(cli->command, "--random: found with %s, expected it alone", r.profile != NULL ? "--profile" : "--case");
     if (r.profile == NULL && r.case_file == NULL && r.pattern == NULL && r.random == 0)
         r.profile = "smoke";
-    char *names[32] = {0}, *case_file = absolute(r.case_file), *waivers = absolute(r.waivers);
+    enum { NAMES = sizeof r.implementations.items / sizeof *r.implementations.items };
+    char *names[NAMES] = {0}, *case_file = absolute(r.case_file), *waivers = absolute(r.waivers);
     for (int i = 0; i < r.implementations.count; i++)
         r.implementations.items[i] = names[i] = absolute_unless_name(r.implementations.items[i]);
     r.case_file = case_file;
@@ -190,7 +191,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
     char *store = cli_store(cli, r.store), *suite = store != NULL ? cli_suite(cli, r.suite) : NULL;
     r.suite = suite;
     int status = suite != NULL ? check(cli, &r, store) : 2;
-    for (int i = 0; i < 32; i++)
+    for (int i = 0; i < NAMES; i++)
         free(names[i]);
     free(case_file);
     free(waivers);
