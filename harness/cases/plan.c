@@ -212,6 +212,7 @@ bool plan_make(const struct selection *s, const struct implementation *i, struct
         fine = expand_file(files.items[k], i, take, &p, error);
     fine = counted = fine && (!p.profile.cases || profile_used(&p.profile, error));
     fine = fine && (p.count || nothing_selected(&p, error)) && ids_unique(&p, error);
+    out->probes = p.profile.probes;
     if (fine)
         assemble(&p, out);
     else

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "harness/cases/strings.h"
+#include "harness/probes/summary.h"
 #include "harness/protocol/memory.h"
 
 static bool check_entry(const struct document *doc, const struct node *entry, struct error *error)
@@ -20,19 +21,35 @@ static bool check_entry(const struct document *doc, const struct node *entry, st
     return true;
 }
 
+// probes: [heap, mpi]
+static bool read_probes(struct profile *p, const struct node *list, struct error *error)
+{
+    for (int i = 0; list && list->kind == NODE_SEQUENCE && i < list->count; i++) {
+        const struct node *item = list->items[i];
+        struct error own = {""};
+        unsigned one = 0;
+        if (item->kind != NODE_SCALAR || !probe_set(item->text, &one, &own) || !one)
+            return node_error(&p->doc, item, error, "probes: %s", own.text[0] ? own.text : "found no name, expected one of a probe");
+        p->probes |= one;
+    }
+    return !list || list->kind == NODE_SEQUENCE || node_error(&p->doc, list, error, "probes: found no list, expected [heap, socket, mpi, ...]");
+}
+
 static bool check(struct profile *p, struct error *error)
 {
-    static const char *const keys[] = {"title", "cases", NULL};
+    static const char *const keys[] = {"title", "probes", "cases", NULL};
     const struct node *root = p->doc.root, *title = node_get(root, "title");
     struct reading r = {.document = &p->doc, .error = error};
     p->cases = node_get(root, "cases");
     if (root->kind != NODE_MAPPING)
-        return node_error(&p->doc, root, error, "found no mapping, expected {title, cases}");
+        return node_error(&p->doc, root, error, "found no mapping, expected {title, probes, cases}");
     for (int i = 0; i < root->count; i++)
-        if (strcmp(root->keys[i], "title") != 0 && strcmp(root->keys[i], "cases") != 0)
+        if (strcmp(root->keys[i], "title") != 0 && strcmp(root->keys[i], "probes") != 0 && strcmp(root->keys[i], "cases") != 0)
             return field_unknown(&r, root, root->key_lines[i], root->keys[i], keys);
     if (!title || title->kind != NODE_SCALAR || !*title->text)
         return node_error(&p->doc, title ? title : root, error, "title: found no text, expected one line");
+    if (!read_probes(p, node_get(root, "probes"), error))
+        return false;
     if (!p->cases || p->cases->kind != NODE_SEQUENCE || p->cases->count == 0)
         return node_error(&p->doc, p->cases ? p->cases : root, error, "cases: found no entry, expected a list of {pattern: GLOB, ...}");
     for (int i = 0; i < p->cases->count; i++)

@@ -7,6 +7,7 @@
 struct profile {
     struct document doc;
     const struct node *cases; // list of {pattern, AXIS: VALUES}
+    unsigned probes;          // bits of enum probe_id
     int *matched;             // by entry: drafts whose name or id matched the pattern
     int *selected;            // by entry: drafts that the restrictions let through
 };

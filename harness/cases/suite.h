@@ -45,7 +45,8 @@ struct planned_case {
 };
 // problem: why plan_make failed.
 enum plan_problem { PLAN_FINE, PLAN_BAD, PLAN_NOTHING /* nothing of this implementation was selected */ };
-struct plan { int count; struct planned_case *cases; enum plan_problem problem; };
+// probes: bits of enum probe_id (harness/probes/record.h) that the profile asks for.
+struct plan { int count; struct planned_case *cases; enum plan_problem problem; unsigned probes; };
 
 struct selection {
     const char *suite;            // the suite folder

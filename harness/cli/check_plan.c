@@ -10,6 +10,7 @@
 #include "harness/cases/strings.h"
 #include "harness/cli/check.h"
 #include "harness/launch/interrupt.h"
+#include "harness/probes/summary.h"
 #include "harness/protocol/memory.h"
 
 static bool names_launcher(const struct implementation *i, const char *asked, struct error *error)
@@ -25,6 +26,7 @@ static bool plan_cases(const struct check_request *r, const char *case_file, str
     struct selection selection = {.suite = r->suite, .profile = r->profile, .pattern = r->pattern, .case_file = case_file,
                                   .seed = (uint64_t)r->seed, .scale = 1};
     return names_launcher(&s->implementation, r->launcher, error) && plan_make(&selection, &s->implementation, &s->plan, error) &&
+           (r->probes == NULL || probe_set(r->probes, &s->plan.probes, error)) &&
            session_installed(&s->implementation, error); // last: it may take seconds
 }
 

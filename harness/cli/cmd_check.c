@@ -128,7 +128,7 @@ static bool resumes_alone(const struct command *command, const struct check_requ
     const struct { const char *name; bool given; } others[] = {
         {"implementation", r->implementations.count > 0}, {"all-implementations", r->all}, {"waivers", r->waivers != NULL},
         {"no-waivers", r->no_waivers}, {"profile", r->profile != NULL}, {"pattern", r->pattern != NULL},
-        {"case", r->case_file != NULL}, {"random", r->random != 0}, {"seed", r->seed != 0}, {"launcher", r->launcher != NULL}, {"no-gate", r->ungated},
+        {"case", r->case_file != NULL}, {"random", r->random != 0}, {"seed", r->seed != 0}, {"launcher", r->launcher != NULL}, {"no-gate", r->ungated}, {"probes", r->probes != NULL},
     };
     for (size_t i = 0; r->resume != 0 && i < sizeof others / sizeof *others; i++)
         if (others[i].given)
@@ -157,6 +157,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "fork, local or mpirun; default the implementation's first"},
         {"deadline", 0, OPTION_SECONDS, &r.deadline_s, "S", "seconds without an event that make a hang (60); a start gets three times that"},
         {"budget", 0, OPTION_RATIO, &r.budget, "X", "ratio to the measured noise allowed in the calibrated layer"},
+        {"probes", 0, OPTION_TEXT, &r.probes, "LIST", "none, or some of heap,socket,mpi,nccl,cuda,papi; default as the profile says (docs/probes.md)"},
         {"waivers", 0, OPTION_TEXT, &r.waivers, "FILE", "known failures; default those of the suite (docs/waivers.md)"},
         {"no-waivers", 0, OPTION_FLAG, &r.no_waivers, NULL, "every FAIL counts"},
         {"suite", 0, OPTION_TEXT, &r.suite, "FOLDER", "the suite; default $FSDPMARK_SUITE, or the one beside the program"},

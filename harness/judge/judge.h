@@ -13,6 +13,7 @@
 #include "harness/protocol/answer.h"
 #include "harness/protocol/case.h"
 #include "harness/protocol/tensors.h"
+#include "harness/probes/summary.h"
 #include "reference/truth/truth.h"
 
 // Ratio allowed in the calibrated layer; docs/method.md tells the calibration.
@@ -40,6 +41,9 @@ struct saved_run {
     const char *truth_digest; // as family_member.truth_digest
 };
 
+// What the probes of another case of this run saw (by rank, as evidence.probes): what slopes over sizes and ranks are made of.
+struct probed_case { const struct fsdp_case *c; const struct probe_case *probes; };
+
 struct holdings; // who holds which elements, from the `shards` events: harness/judge/holdings.h
 
 struct evidence {
@@ -61,6 +65,10 @@ struct evidence {
     const struct saved_run *saved;  // NULL where the case loads nothing of another's
     struct tensors saved_state;     // what it observed under the first label with parameters after this case's load
     struct error saved_error;       // why there is none
+    const struct probe_case *probes; // by rank, or NULL: no probe was asked for, or probe_error says why there is nothing
+    const char *probe_error;        // or NULL
+    int probed_count;               // cases judged before this one
+    const struct probed_case *probed;
 };
 const struct observed *evidence_find(const struct evidence *e, const char *label);
 
@@ -124,6 +132,10 @@ struct judge_context {
     double budget;            // 0: JUDGE_BUDGET
     json_t *figures;          // array, borrowed, appended to: case_record.figures of the store; NULL: none wanted
     const struct saved_run *saved; // or NULL
+    const struct probe_case *probes; // as in evidence, and the next three
+    const char *probe_error;
+    int probed_count;
+    const struct probed_case *probed;
 };
 int judge_case(const struct judge_context *j, struct result *results, int capacity, char digest[33]);
 

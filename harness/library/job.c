@@ -148,6 +148,7 @@ bool fsdpmark_next(fsdpmark *f)
     if (!read_case(f, &error))
         return handle_fail(f, "%s", error.text);
     make_tables(f);
+    fsdpmark_phase(f, "case", f->next - 1);
     return true;
 }
 

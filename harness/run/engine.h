@@ -16,6 +16,7 @@ struct case_state {
     char digest[33];        // of the final parameters, empty where unknown
     char truth_digest[33];  // of the truth's, likewise
     struct error no_truth;
+    struct probe_case *probes; // by rank, or NULL
 };
 
 struct engine {
@@ -71,6 +72,16 @@ void blame_silence(struct service *s, enum ending ending, struct finding *findin
 void blame_last_events(const struct watch *w, char *text, size_t size);
 // The last lines of every rank's output, NULL where there are none; owned by the caller.
 char *blame_log_tail(const struct service *s);
+
+// probing.c
+// The manifest's environment and what loads the plan's probes, NULL at the end; NULL where a probe is not built. For probing_environment_free.
+const char **probing_environment(const struct engine *e, struct error *error);
+void probing_environment_free(const struct engine *e, const char **environment);
+// Reads what the probes of the case's ranks wrote into the state of the case. Error: that of the first which cannot be read.
+void probing_read(struct service *s, int position, struct error *error);
+// The cases judged so far with probes, but for this one; owned by the caller.
+struct probed_case *probing_others(const struct engine *e, int index, int *count);
+void probing_free(struct engine *e);
 
 // verdict.c
 // Judges a case whose ranks have all ended; extra: one more finding of check `answer`, or NULL.

@@ -50,6 +50,12 @@ static bool is_open(const struct engine *e, int i)
     return !e->state[i].over;
 }
 
+// Probes are not stored: what compares cases of a run by them needs all of them.
+static bool probed_again(const struct engine *e, int i)
+{
+    return e->plan->probes != 0 && e->plan->cases[i].skip == NULL;
+}
+
 static void take_known(struct case_state *state, const struct known_case *known)
 {
     state->over = true;
@@ -75,6 +81,8 @@ static void decide_skips(struct engine *e, const struct known_case *known)
     for (int i = 0; i < e->plan->count && !e->stopped; i++) {
         if (known != NULL && known[i].verdict >= 0) {
             take_known(&e->state[i], &known[i]);
+            e->state[i].again = probed_again(e, i);
+            e->state[i].over = !e->state[i].again;
         } else if (e->plan->cases[i].skip != NULL) {
             struct finding f = {0};
             finding_skip(&f, "%s", e->plan->cases[i].skip);
@@ -183,6 +191,7 @@ bool run_cases(const struct run_settings *s, const struct implementation *implem
         close_unsaved(&e);
         serve_all(&e, PHASE_REST);
     }
+    probing_free(&e);
     free(e.state);
     return error->text[0] == 0;
 }

@@ -36,7 +36,11 @@ static bool start(struct service *s, struct error *error)
     if (!job_folder_make(s, error))
         return false;
     e->counts->own_s += launch_now() - began_s;
-    const char **command = run_argv(&e->implementation->command), **environment = run_argv(&e->implementation->environment);
+    const char **command = run_argv(&e->implementation->command), **environment = probing_environment(e, error);
+    if (environment == NULL) {
+        free(command);
+        return false;
+    }
     struct launch_plan plan = {
         .launcher = e->launcher, .program = e->settings->program, .folder = s->folder, .ranks = s->world_size,
         .command = command, .environment = environment, .template = e->settings->template,
@@ -44,7 +48,7 @@ static bool start(struct service *s, struct error *error)
     s->started_s = launch_now();
     bool ok = launch_start(&plan, &s->launch, error);
     free(command);
-    free(environment);
+    probing_environment_free(e, environment);
     return ok;
 }
 

@@ -182,11 +182,18 @@ static int collect_results(struct service *s, int position, struct answer *answe
         struct judge_context j = {.case_folder = folder, .c = c, .truth = truth, .answers = answers, .implementation = e->implementation->name,
                                   .family_count = family_of(e, c, members), .family = members, .budget = e->settings->budget,
                                   .figures = figures, .saved = saver >= 0 ? &saved : NULL};
+        struct error unread = {""};
+        struct probed_case *others = probing_others(e, index, &j.probed_count);
+        j.probed = others;
+        probing_read(s, position, &unread);
+        j.probes = e->state[index].probes;
+        j.probe_error = unread.text[0] ? unread.text : NULL;
         double began_s = launch_now();
         count = judge_case(&j, results, ENGINE_RESULTS - 1, e->state[index].digest);
         e->counts->checks_s += launch_now() - began_s;
         e->counts->own_s -= launch_now() - began_s;
         free(members);
+        free(others);
         free(kept);
         if (!judge_truth_digest(c, truth, e->state[index].truth_digest))
             e->state[index].truth_digest[0] = 0;

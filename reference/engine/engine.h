@@ -108,6 +108,10 @@ struct engine {
     enum dtype parameter, compute, reduce, gradient, accumulation, state_type;
     int state_count;
 
+    // Called where the forward of a microbatch ends and its backward begins; NULL: nobody wants to know.
+    void (*at_backward)(void *context, int step);
+    void *at_backward_context;
+
     struct model model;
     struct wrapping wrapping;
     struct unit *units;

@@ -203,8 +203,11 @@ bool engine_backward(struct engine *e, int slot, bool sync, struct error *error)
 bool engine_micro(struct engine *e, int step, int micro, bool sync, double *loss, struct error *error)
 {
     struct activation *a = &e->activations[e->activation_count - 1];
-    return loss_prepare(e, step, micro, a, error) && forward(e, a, USE_BACKWARD_NOW, loss, error) &&
-           backward(e, a, sync, error);
+    if (!loss_prepare(e, step, micro, a, error) || !forward(e, a, USE_BACKWARD_NOW, loss, error))
+        return false;
+    if (e->at_backward)
+        e->at_backward(e->at_backward_context, step);
+    return backward(e, a, sync, error);
 }
 
 bool engine_eval(struct engine *e, int step, int micro, double *loss, struct error *error)

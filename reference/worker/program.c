@@ -52,7 +52,6 @@ static bool do_step(struct run *r, const struct fsdpmark_instruction *in)
     bool skipped;
     if (!engine_step(r->e, &skipped, &scale, r->error))
         return false;
-    fsdpmark_phase(r->f, "step", in->step);
     return fsdpmark_step(r->f, in->step, skipped, scale, comm_seconds() - start);
 }
 
@@ -89,15 +88,24 @@ static bool (*const verbs[])(struct run *, const struct fsdpmark_instruction *) 
     [FSDPMARK_UNFREEZE] = do_freeze,     [FSDPMARK_SAVE] = do_save,       [FSDPMARK_LOAD] = do_load,         [FSDPMARK_OBSERVE] = do_observe,
 };
 
+// What a verb is called as a phase of the probes (docs/probes.md).
+static const char *phase_of(enum fsdpmark_verb verb) { return verb == FSDPMARK_MICRO ? "forward" : verb_name((enum verb)verb); }
+
+static void say_backward(void *context, int step) { fsdpmark_phase(context, "backward", step); }
+
 bool program_run(fsdpmark *f, struct engine *e, struct error *error)
 {
     struct run r = {f, e, error};
     const struct fsdpmark_instruction *in;
+    e->at_backward = say_backward;
+    e->at_backward_context = f;
     for (int i = 0; (in = fsdpmark_instruction_at(f, i)); i++) {
         if (FAULT(rank_ends_early) && e->rank == 1 && in->verb == FSDPMARK_MICRO && in->step > 0)
             return true;
+        fsdpmark_phase(f, phase_of(in->verb), in->step);
         if (!verbs[in->verb](&r, in) || kernels_take_error())
             return error_set(error, "%s of step %d failed: no memory for the kernels", verb_name((enum verb)in->verb), in->step);
     }
+    fsdpmark_phase(f, "end", -1);
     return true;
 }

@@ -32,11 +32,14 @@ class Program:
         self.slots, self.reported = {}, set()
 
     def run(self):
+        mark("observe")
         self.report_shards("parameter")
         for i in self.case.program:
             if i.verb == "stop":
                 break
+            mark("forward" if i.verb == "micro" else i.verb, getattr(i, "step", -1))
             getattr(self, "do_" + i.verb)(i)
+        mark("end")
         if self.trainer.padding("parameter")[0]:
             self.report_shards("parameter", again=True)
         if self.world.size > 1:
@@ -49,7 +52,6 @@ class Program:
 
     def do_micro(self, i):
         begin = time.perf_counter()
-        mark("forward", i.step)
         loss = self.trainer.micro(self.batches.at(i.step, i.micro), i.sync)
         self.report_micro(i, loss, begin)
 
@@ -71,10 +73,12 @@ class Program:
 
     def do_step(self, i):
         begin = time.perf_counter()
+        mark("observe", i.step)
         self.report_shards("gradient")
         mark("step", i.step)
         skipped, scale = self.trainer.step()
         self.answer.event("step", step=i.step, skipped=skipped, loss_scale=scale, seconds=time.perf_counter() - begin)
+        mark("observe", i.step)
         self.report_shards("optimizer")
 
     def do_zero_grad(self, i):

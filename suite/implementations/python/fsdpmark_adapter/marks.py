@@ -1,4 +1,4 @@
-"""Phase marks for a probe: calls fsdpmark_mark(phase, step) where a preloaded library has that symbol."""
+"""Phase marks for the probes (docs/probes.md): calls fsdpmark_mark(phase, step) where a preloaded library has that symbol."""
 
 import ctypes
 
@@ -9,6 +9,6 @@ except AttributeError:
     _mark = None
 
 
-def mark(phase, step):
+def mark(phase, step=-1):
     if _mark:
         _mark(phase.encode(), step)

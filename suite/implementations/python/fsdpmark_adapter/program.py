@@ -24,12 +24,15 @@ class Program:
         self.slots, self.reported = {}, set()
 
     def run(self):
+        mark("observe")
         self.report_shards("parameter", ["param"])
         try:
             for self.position, instruction in enumerate(self.case.program):
+                mark("forward" if instruction.verb == "micro" else instruction.verb, getattr(instruction, "step", -1))
                 getattr(self, "do_" + instruction.verb)(instruction)
         except Stop:
             pass
+        mark("end")
         if self.subject.padding("parameter")[0]:
             self.report_shards("parameter", ["param"], again=True)
 
@@ -49,7 +52,6 @@ class Program:
     def do_micro(self, i):
         begin = self.now()
         with self.subject.communication(i.sync):
-            mark("forward", i.step)
             loss = self.loss(i.step, i.micro)
             mark("backward", i.step)
             self.subject.backward(loss)
@@ -83,10 +85,12 @@ class Program:
     def do_step(self, i):
         begin = self.now()
         self.subject.unscale()
+        mark("observe", i.step)
         self.report_shards("gradient", ["grad"])
         mark("step", i.step)
         skipped, scale = self.subject.step()
         self.answer.event("step", step=i.step, skipped=skipped, loss_scale=scale, seconds=self.now() - begin)
+        mark("observe", i.step)
         self.report_shards("optimizer", ["exp_avg", "exp_avg_sq", "momentum"])
 
     def do_zero_grad(self, i):

@@ -15,6 +15,7 @@ import sys
 import traceback
 
 from .job import InputError, Job
+from .marks import mark
 
 
 class Unsupported(Exception):
@@ -65,7 +66,8 @@ def serve(begin, run_case, make_answer, **known):
         print(error, file=sys.stderr)
         leave(2)
     world = begin(job)
-    for case_id in job.cases:
+    for place, case_id in enumerate(job.cases):
+        mark("case", place)
         answer = make_answer(job.case_folder(case_id), job.rank)
         serve_case(job, world, case_id, run_case, answer, Hello(answer, job, case_id, known))
         answer.close()

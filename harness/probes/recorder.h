@@ -1,0 +1,29 @@
+// The library that all probes of a rank share (libfsdpmark-probe.so): the file, its records, and the phase marks.
+//
+// The file is $FSDPMARK_JOB/probes.rank$RANK; without FSDPMARK_PROBES nothing is recorded. It is opened by the first mark, so that a rank
+// which was forked from a template has its own environment by then (docs/protocol.md, Templates).
+// Every function may be called from any thread and inside malloc: none of them allocates.
+#ifndef HARNESS_PROBES_RECORDER_H
+#define HARNESS_PROBES_RECORDER_H
+
+#include <stdbool.h>
+
+#include "harness/probes/record.h"
+
+// True once there is a file: what comes before the first mark is not of interest.
+bool probe_recording(void);
+// In a constructor of each probe.
+void probe_loaded(enum probe_id id);
+uint64_t probe_now(void); // CLOCK_MONOTONIC [ns]
+// Appends a copy of the record, with this thread's number.
+void probe_append(const struct probe_record *r);
+// Live bytes of blocks below header.small_bytes.
+void probe_small(int64_t change);
+int64_t probe_small_limit(void);
+// Called at each mark, before its record is written: what PROBE_PAPI reads its counters in. At most four.
+void probe_at_mark(void (*function)(const char *phase, int step));
+
+// The symbol that workers look for: a phase begins, and lasts to the next mark.
+void fsdpmark_mark(const char *phase, int step);
+
+#endif

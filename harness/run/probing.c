@@ -1,0 +1,117 @@
+// Probes of a run: what loads them into the workers, and what they saw.
+//
+// A probe is build/libfsdpmark-probe-NAME.so, or lib/fsdpmark/ of an installation, over libfsdpmark-probe.so beside it (docs/probes.md).
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/protocol/memory.h"
+#include "harness/run/engine.h"
+
+// The folder of the probes; NULL where there is none. Owned by the caller.
+static char *probe_folder(const char *program)
+{
+    static const char *const places[] = {"", "/../lib/fsdpmark"};
+    const char *slash = strrchr(program, '/');
+    int size = slash != NULL ? (int)(slash - program) : 0;
+    for (int i = 0; i < 2; i++) {
+        char *folder = memory_format("%.*s%s", size, program, places[i]), *path = memory_format("%s/libfsdpmark-probe.so", folder);
+        bool there = access(path, R_OK) == 0;
+        free(path);
+        if (there)
+            return folder;
+        free(folder);
+    }
+    return NULL;
+}
+
+// "LD_PRELOAD=BASE:PROBE:..."
+static char *preload(const struct engine *e, struct error *error)
+{
+    char *folder = probe_folder(e->settings->program), *text = folder != NULL ? memory_format("LD_PRELOAD=%s/libfsdpmark-probe.so", folder) : NULL;
+    if (folder == NULL)
+        error_set(error, "found no libfsdpmark-probe.so beside %s, expected the probes there", e->settings->program);
+    for (int i = 0; text != NULL && i < PROBE_IDS; i++) {
+        if (!(e->plan->probes >> i & 1))
+            continue;
+        char *path = memory_format("%s/libfsdpmark-probe-%s.so", folder, probe_name((enum probe_id)i)), *longer = NULL;
+        if (access(path, R_OK) == 0)
+            longer = memory_format("%s:%s", text, path);
+        else
+            error_set(error, "%s: %s: the probe was not built", path, strerror(errno));
+        free(path);
+        free(text);
+        text = longer;
+    }
+    free(folder);
+    return text;
+}
+
+const char **probing_environment(const struct engine *e, struct error *error)
+{
+    const struct string_list *own = &e->implementation->environment;
+    const char **out = memory_zeros((size_t)own->count + 3, sizeof *out);
+    char names[64], *loads = NULL;
+    for (int i = 0; i < own->count; i++)
+        out[i] = own->items[i];
+    if (e->plan->probes == 0)
+        return out;
+    probe_set_text(e->plan->probes, names);
+    if ((loads = preload(e, error)) == NULL) {
+        free(out);
+        return NULL;
+    }
+    out[own->count] = loads;
+    out[own->count + 1] = memory_format("FSDPMARK_PROBES=%s", names);
+    return out;
+}
+
+void probing_environment_free(const struct engine *e, const char **environment)
+{
+    for (int i = e->implementation->environment.count; environment[i] != NULL; i++)
+        free((char *)(uintptr_t)environment[i]);
+    free(environment);
+}
+
+static void forget(struct case_state *state, int ranks)
+{
+    for (int r = 0; state->probes != NULL && r < ranks; r++)
+        probe_case_free(&state->probes[r]);
+    free(state->probes);
+    state->probes = NULL;
+}
+
+void probing_read(struct service *s, int position, struct error *error)
+{
+    struct case_state *state = &s->engine->state[s->index[position]];
+    if (s->engine->plan->probes == 0)
+        return;
+    forget(state, s->world_size);
+    state->probes = memory_zeros((size_t)s->world_size, sizeof *state->probes);
+    for (int r = 0; r < s->world_size; r++) {
+        char *path = memory_format("%s/probes.rank%d", s->folder, r);
+        bool fine = probe_read(path, position, &state->probes[r], error);
+        free(path);
+        if (fine)
+            continue;
+        forget(state, r);
+        return;
+    }
+}
+
+struct probed_case *probing_others(const struct engine *e, int index, int *count)
+{
+    struct probed_case *out = memory_zeros((size_t)e->plan->count, sizeof *out);
+    *count = 0;
+    for (int i = 0; i < e->plan->count; i++)
+        if (i != index && e->state[i].probes != NULL)
+            out[(*count)++] = (struct probed_case){&e->plan->cases[i].c, e->state[i].probes};
+    return out;
+}
+
+void probing_free(struct engine *e)
+{
+    for (int i = 0; i < e->plan->count; i++)
+        forget(&e->state[i], e->plan->cases[i].c.world_size);
+}
