@@ -2,12 +2,12 @@
 -- the program at build time. Reports and published results are made of nothing else.
 --
 -- user_version counts changes of meaning. A program writes the version it was built with, brings older ones up to it
--- (schema-2-to-3.sql) and refuses newer ones.
+-- (schema-2-to-3.sql, schema-3-to-4.sql) and refuses newer ones.
 -- Numbers that do not exist are NULL; a figure that is NaN is NULL beside a bound that is not.
 -- Times are UTC, ISO 8601; durations are seconds. Seeds are 64-bit patterns: negative ones wrapped.
 
 PRAGMA application_id = 0x46534450; -- "FSDP"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE run (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -55,6 +55,7 @@ CREATE TABLE judged_case (
     digest         TEXT,          -- of the final parameters: --resume compares families by it
     truth_digest   TEXT,          -- of the truth's, in the same dtype
     note           TEXT,          -- the manifest's note and that of the worker's hello
+    probes         TEXT,          -- JSON: what the probes saw, by rank (harness/probes/stored.h); NULL where none was loaded
     UNIQUE (run, implementation, case_id)
 ) STRICT;
 
@@ -108,3 +109,13 @@ SELECT c.run, c.implementation, c.case_id, c.world_size,
        json_extract(f.value, '$.tensor') AS tensor, json_extract(f.value, '$.figure') AS figure,
        json_extract(f.value, '$.bound') AS bound
 FROM judged_case c, json_each(c.figures) f;
+
+-- Each phase of each rank that probes were loaded in: times in seconds from the case's first mark, live bytes of the heap at its end and
+-- its peak.
+CREATE VIEW probe_phase AS
+SELECT c.run, c.implementation, c.case_id, c.world_size, json_extract(r.value, '$.rank') AS rank, p.key AS position,
+       json_extract(p.value, '$.name') AS phase, json_extract(p.value, '$.step') AS step,
+       1e-6 * json_extract(p.value, '$.us[0]') AS begin_s, 1e-6 * json_extract(p.value, '$.us[1]') AS end_s,
+       json_extract(p.value, '$.heap[1]') AS heap_end, json_extract(p.value, '$.heap[2]') AS heap_peak,
+       json_extract(p.value, '$.traffic') AS traffic
+FROM judged_case c, json_each(c.probes, '$.ranks') r, json_each(r.value, '$.phases') p;

@@ -79,6 +79,8 @@ const char **probing_environment(const struct engine *e, struct error *error);
 void probing_environment_free(const struct engine *e, const char **environment);
 // Reads what the probes of the case's ranks wrote into the state of the case. Error: that of the first which cannot be read.
 void probing_read(struct service *s, int position, struct error *error);
+// What they saw, for the store; NULL: nothing.
+json_t *probing_stored(const struct service *s, int position);
 // The cases judged so far with probes, but for this one; owned by the caller.
 struct probed_case *probing_others(const struct engine *e, int index, int *count);
 void probing_free(struct engine *e);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "harness/protocol/memory.h"
+#include "harness/probes/stored.h"
 #include "harness/run/engine.h"
 
 // The folder of the probes; NULL where there is none. Owned by the caller.
@@ -98,6 +99,21 @@ void probing_read(struct service *s, int position, struct error *error)
         forget(state, r);
         return;
     }
+}
+
+json_t *probing_stored(const struct service *s, int position)
+{
+    const struct probe_case *seen = s->engine->state[s->index[position]].probes;
+    if (seen == NULL)
+        return NULL;
+    char **paths = memory_zeros((size_t)s->world_size, sizeof *paths);
+    for (int r = 0; r < s->world_size; r++)
+        paths[r] = memory_format("%s/probes.rank%d", s->folder, r);
+    json_t *stored = probe_store(seen, s->world_size, (const char *const *)paths);
+    for (int r = 0; r < s->world_size; r++)
+        free(paths[r]);
+    free(paths);
+    return stored;
 }
 
 struct probed_case *probing_others(const struct engine *e, int index, int *count)

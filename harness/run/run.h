@@ -37,6 +37,7 @@ struct run_verdict {
     const char *log_tail;     // NULL where all is well
     const char *digest, *truth_digest; // of the final parameters, empty where there are none
     json_t *figures;          // array for the store, or NULL
+    json_t *probes;           // what the probes saw, for the store, or NULL
     const char *note;         // that rank 0 gave in its hello, or NULL
 };
 

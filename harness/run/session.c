@@ -154,7 +154,7 @@ static bool take(void *context, const struct run_verdict *v, struct error *error
         .layout = layout_name(c->sharding.layout), .compute = dtype_name(c->precision.compute), .world_size = c->world_size,
         .seed = c->seed, .case_json = text, .origin = v->planned->origin, .seconds = v->seconds,
         .judge_seconds = v->judge_seconds, .start = v->start, .result_count = v->result_count, .results = v->results,
-        .log_tail = v->log_tail, .figures = v->figures, .digest = v->digest, .truth_digest = v->truth_digest,
+        .log_tail = v->log_tail, .figures = v->figures, .probes = v->probes, .digest = v->digest, .truth_digest = v->truth_digest,
         .waivers = waivers, .note = note,
     };
     bool waived = find_waivers(s, v, waivers), ok = store_record_case(s->store, s->run, &record, error);

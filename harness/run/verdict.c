@@ -230,11 +230,13 @@ void verdict_judge(struct service *s, int position, const struct finding *extra)
     char *tail = well ? NULL : blame_log_tail(s);
     v.log_tail = tail;
     v.figures = figures;
+    v.probes = probing_stored(s, position);
     v.note = note;
     hand_over(e, &v);
     e->counts->own_s += launch_now() - began_s;
     e->counts->judged++;
     json_decref(figures);
+    json_decref(v.probes);
     free(note);
     free(tail);
     free(answers);

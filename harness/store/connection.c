@@ -15,11 +15,11 @@
 #include "harness/protocol/memory.h"
 #include "schema.h"
 
-enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 3, OLDEST_VERSION = 2, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
+enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 4, OLDEST_VERSION = 2, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
 
 #define CASE_COLUMNS                                                                                              \
     "implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, "     \
-    "origin, seconds, judge_seconds, start, log_tail, figures, digest, truth_digest, note"
+    "origin, seconds, judge_seconds, start, log_tail, figures, digest, truth_digest, note, probes"
 #define WAIVER_COLUMNS "implementation, checks, cases, versions, reason, page, expires, origin"
 // ?1: a JSON list of runs; NULL: all but those of selftest, whose subjects are faulty on purpose.
 #define WANTED_RUNS "SELECT id FROM run WHERE CASE WHEN ?1 IS NULL THEN coalesce(profile, '') <> 'selftest' ELSE id IN (SELECT value FROM json_each(?1)) END"
@@ -38,7 +38,7 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_ADD_WAIVER] = "INSERT INTO waiver (run, " WAIVER_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     [SQL_FIND_WAIVER] = "SELECT id FROM waiver WHERE run = ? AND (" WAIVER_COLUMNS ") = (?, ?, ?, ?, ?, ?, ?, ?)",
     [SQL_RECORD_CASE] = "INSERT INTO judged_case (run, " CASE_COLUMNS ") "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [SQL_RECORD_RESULT] = "INSERT INTO result (judged_case, position, check_name, verdict, figure, bound, unit, message, "
                           "classes, ranks, waiver) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))",
     [SQL_HAS_CASE] = "SELECT 1 FROM judged_case WHERE run = ? AND implementation = ? AND case_id = ?",
@@ -59,7 +59,7 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_NEWEST_COUNTS] = "SELECT count(*), coalesce(sum((SELECT count(*) FROM result WHERE judged_case = c.id)), 0), "
                           "(SELECT count(*) FROM waiver) FROM judged_case c WHERE id IN (" NEWEST_CASES ")",
     [SQL_NEWEST_CASES] = "SELECT implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, origin, "
-                         "seconds, judge_seconds, start, log_tail, NULL, digest, truth_digest, note, id, run FROM judged_case WHERE id IN ("
+                         "seconds, judge_seconds, start, log_tail, NULL, digest, truth_digest, note, NULL, id, run FROM judged_case WHERE id IN ("
                          NEWEST_CASES ") ORDER BY id",
     [SQL_NEWEST_RESULTS] = "SELECT judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks, waiver FROM result "
                            "WHERE judged_case IN (" NEWEST_CASES ") ORDER BY judged_case, position",
@@ -188,16 +188,19 @@ static bool create(struct store *s, struct error *error) {
     return execute_waiting(s, "PRAGMA journal_mode = WAL", error) && execute_alone(s, is_empty, schema_sql, "cannot create the tables", error);
 }
 
-static bool is_old(const struct identity *i) { return i->version == OLDEST_VERSION; }
+static bool is_old(const struct identity *i) { return i->version < SCHEMA_VERSION; }
+static bool is_version_2(const struct identity *i) { return i->version == 2; }
+static bool is_version_3(const struct identity *i) { return i->version == 3; }
 
 // A store that is only to be read is brought up to date by a second, writing, connection.
-static bool upgrade(struct store *s, bool read_only, struct error *error) {
+static bool upgrade(struct store *s, bool read_only, int version, struct error *error) {
     struct store *writer;
     struct error own = {0};
-    if (!read_only) return execute_alone(s, is_old, schema_2_to_3_sql, "cannot bring the results store to the current schema", error);
+    static const char what[] = "cannot bring the results store to the current schema";
+    if (!read_only) return execute_alone(s, is_version_2, schema_2_to_3_sql, what, error) && execute_alone(s, is_version_3, schema_3_to_4_sql, what, error);
     if (!store_open(s->path, false, &writer, &own))
         return error_set(error, "%s: results store of schema version %d, which must be brought to version %d, and cannot be written here", s->path,
-                         OLDEST_VERSION, SCHEMA_VERSION);
+                         version, SCHEMA_VERSION);
     store_close(writer);
     return true;
 }
@@ -209,7 +212,7 @@ static bool prepare_store(struct store *s, bool read_only, struct error *error) 
         if (read_only) return error_set(error, "%s: an empty file, expected a results store (`fsdpmark check` writes one)", s->path);
         if (!create(s, error) || !identify(s, &i, error)) return false;
     }
-    if (!check_identity(s, &i, error) || (is_old(&i) && !upgrade(s, read_only, error))) return false;
+    if (!check_identity(s, &i, error) || (is_old(&i) && !upgrade(s, read_only, (int)i.version, error))) return false;
     if (read_only) return true;
     return execute_waiting(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", error);
 }

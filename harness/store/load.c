@@ -86,7 +86,8 @@ static void read_case_row(struct stored_run *r, sqlite3_stmt *q, struct stored_c
     c->digest = text_or_empty(r, q, 17);
     c->truth_digest = text_or_empty(r, q, 18);
     c->note = text_or_empty(r, q, 19);
-    c->run = sqlite3_column_int64(q, 21);
+    c->probes = json(q, 20);
+    c->run = sqlite3_column_int64(q, 22);
 }
 
 static void read_waiver_row(struct stored_run *r, sqlite3_stmt *q, struct stored_waiver *w) {
@@ -136,7 +137,7 @@ static bool load_cases(struct store *s, const struct source *from, struct stored
     bool row, ok;
     if (!q) return false;
     while ((ok = store_step(s, q, &row, error)) && row && r->case_count < capacity) {
-        ids[r->case_count] = sqlite3_column_int64(q, 20);
+        ids[r->case_count] = sqlite3_column_int64(q, 21);
         read_case_row(r, q, &r->cases[r->case_count++]);
     }
     sqlite3_reset(q);
@@ -282,7 +283,10 @@ bool store_load_newest(struct store *s, const int64_t *runs, int count, struct s
 }
 
 void stored_run_free(struct stored_run *r) {
-    for (int i = 0; i < r->case_count; i++) json_decref(r->cases[i].figures);
+    for (int i = 0; i < r->case_count; i++) {
+        json_decref(r->cases[i].figures);
+        json_decref(r->cases[i].probes);
+    }
     json_decref(r->environment);
     json_decref(r->implementations);
     for (struct block *b = r->arena, *next; b; b = next) {

@@ -54,10 +54,12 @@ static bool insert_results(struct store *s, const struct case_record *r, int64_t
 }
 
 static bool insert_case(struct store *s, int64_t run, const struct case_record *r, struct error *error) {
-    char *figures = dump(r->figures);
-    bool ok = store_run(s, SQL_RECORD_CASE, error, "ittttttttiittrrittttt", run, r->implementation, r->case_id, r->family, r->layer,
+    char *figures = dump(r->figures), *probes = dump(r->probes);
+    bool ok = store_run(s, SQL_RECORD_CASE, error, "ittttttttiittrritttttt", run, r->implementation, r->case_id, r->family, r->layer,
                         r->model, r->strategy, r->layout, r->compute, (int64_t)r->world_size, (int64_t)r->seed, r->case_json,
-                        r->origin, r->seconds, r->judge_seconds, (int64_t)r->start, r->log_tail, figures, r->digest, r->truth_digest, r->note);
+                        r->origin, r->seconds, r->judge_seconds, (int64_t)r->start, r->log_tail, figures, r->digest, r->truth_digest, r->note,
+                        probes);
+    free(probes);
     free(figures);
     return ok && insert_results(s, r, sqlite3_last_insert_rowid(s->db), error);
 }

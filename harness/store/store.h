@@ -28,6 +28,7 @@ struct case_record {
     const struct result *results;
     const char *log_tail;     // last lines of the ranks' output where something went wrong, or NULL
     json_t *figures;          // per tensor: [{"check","label","tensor","figure","bound"}...], or NULL
+    json_t *probes;           // what the probes saw (harness/probes/stored.h), or NULL
     const char *digest, *truth_digest; // of the final parameters, the subject's and the truth's, for --resume; NULL or "" where unknown
     const char *note;         // that its verdict must be read with, or NULL
     const int64_t *waivers;   // by result: the waiver that covers it, 0 where none does; or NULL
@@ -65,7 +66,7 @@ struct stored_case {
     int result_count; struct stored_result *results;
     enum verdict verdict;     // worst of the results
     bool waived;              // FAIL, and each of its FAILs is waived
-    json_t *figures;
+    json_t *figures, *probes; // probes: NULL where none was loaded
 };
 struct stored_run {
     int64_t id; const char *command, *profile, *pattern, *started, *ended; int exit_status; bool ended_normally; uint64_t seed;
@@ -77,7 +78,8 @@ struct stored_run {
 // run 0: the newest. Errors: no such run (and which there are).
 bool store_load_run(struct store *s, int64_t run, struct stored_run *out, struct error *error);
 // The newest verdict on each case of each implementation, over the runs given, or over all but those of selftest (count 0), as if it were one
-// run: its id is 0, its environment maps each run's number to that run's, figures by tensor are left out.
+// run: its id is 0, its environment maps each run's number to that run's, figures by tensor and
+// what probes saw are left out.
 bool store_load_newest(struct store *s, const int64_t *runs, int count, struct stored_run *out, struct error *error);
 void stored_run_free(struct stored_run *r);
 bool store_list_runs(struct store *s, json_t **out, struct error *error);

@@ -240,10 +240,10 @@ static void other_files_are_refused_by_name(void **state) {
     refuses(path, true, ": an empty file, expected a results store (`fsdpmark check` writes one)");
     store_close(sample_open(path));
     execute(path, "PRAGMA user_version = 1");
-    refuses(path, false, ": results store of schema version 1, this program reads versions 2 to 3; use the fsdpmark that wrote it, or another file");
+    refuses(path, false, ": results store of schema version 1, this program reads versions 2 to 4; use the fsdpmark that wrote it, or another file");
     execute(path, "PRAGMA user_version = 7");
     for (int read_only = 0; read_only < 2; read_only++)
-        refuses(path, read_only, ": results store of schema version 7, this program reads versions 2 to 3; "
+        refuses(path, read_only, ": results store of schema version 7, this program reads versions 2 to 4; "
                                  "use the fsdpmark that wrote it, or another file");
     execute(path, "PRAGMA application_id = 77");
     refuses(path, false, ": not a results store: a SQLite database of another program (application id 77, expected 1179862096)");
@@ -266,13 +266,15 @@ static char *read_file(const char *path) {
     return text;
 }
 
-// A store as version 2 wrote it, with one run of one case.
-static void make_old(const char *path) {
-    char *schema = read_file("harness/store/tests/schema-2.sql");
+// A store as that version wrote it, with one run of one case.
+static void make_old(const char *path, int version) {
+    char schema_path[64];
+    snprintf(schema_path, sizeof schema_path, "harness/store/tests/schema-%d.sql", version);
+    char *schema = read_file(schema_path);
     unlink(path);
     execute(path, schema);
     execute(path, "INSERT INTO run (command, seed, started, environment) VALUES ('old', 1, '2026-01-01T00:00:00Z', '{}');"
-                  "INSERT INTO plan VALUES (1, 'i', 1, '{}');"
+                  "INSERT INTO plan (run, implementation, planned, versions) VALUES (1, 'i', 1, '{}');"
                   "INSERT INTO judged_case (run, implementation, case_id, world_size, seed, start) VALUES (1, 'i', 'c', 2, 1, 1);"
                   "INSERT INTO result (judged_case, position, check_name, verdict) VALUES (1, 0, 'check', 'FAIL')");
     free(schema);
@@ -304,13 +306,14 @@ static void old_stores_are_brought_up_to_date(void **state) {
     snprintf(fresh, sizeof fresh, "%s", sample_path("fresh.db"));
     store_close(sample_open(fresh));
     char *expected = schema_of(fresh);
-    for (int read_only = 0; read_only < 2; read_only++) {
+    for (int i = 0; i < 4; i++) {
+        bool read_only = i % 2;
         char path[256];
         struct store *s;
         struct error error = {0};
         struct stored_run r;
         snprintf(path, sizeof path, "%s", sample_path("old.db"));
-        make_old(path);
+        make_old(path, 2 + i / 2);
         for (int again = 0; again < 2; again++) {
             if (!store_open(path, read_only, &s, &error)) fail_msg("%s", error.text);
             if (!store_load_run(s, 1, &r, &error)) fail_msg("%s", error.text);
@@ -318,6 +321,7 @@ static void old_stores_are_brought_up_to_date(void **state) {
             assert_int_equal(r.cases[0].verdict, VERDICT_FAIL);
             assert_false(r.cases[0].waived);
             assert_string_equal(r.cases[0].note, "");
+            assert_null(r.cases[0].probes);
             stored_run_free(&r);
             store_close(s);
         }
@@ -334,7 +338,7 @@ static void an_old_store_that_cannot_be_written_is_refused(void **state) {
     (void)state;
     const char *path = sample_path("old.db");
     char folder[256];
-    make_old(path);
+    make_old(path, 2);
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
     assert_int_equal(chmod(path, 0444) | chmod(folder, 0555), 0);
     pid_t reader = fork();
@@ -343,7 +347,7 @@ static void an_old_store_that_cannot_be_written_is_refused(void **state) {
         struct error error = {0};
         if (!getuid() && setuid(65534)) _exit(3);
         bool ok = store_open(path, true, &s, &error);
-        bool said = strstr(error.text, "old.db: results store of schema version 2, which must be brought to version 3, and cannot be written here");
+        bool said = strstr(error.text, "old.db: results store of schema version 2, which must be brought to version 4, and cannot be written here");
         if (!said) fprintf(stderr, "%s\n", error.text);
         _exit(!ok && said ? 0 : 4);
     }
@@ -352,6 +356,41 @@ static void an_old_store_that_cannot_be_written_is_refused(void **state) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
     assert_int_equal(chmod(folder, 0755), 0);
+    sample_remove(path);
+}
+
+// What the probes saw comes back whole, and the view of phases reads it.
+static void what_probes_saw_comes_back(void **state) {
+    (void)state;
+    const char *path = sample_path("r.db");
+    struct store *s = sample_open(path);
+    struct error error = {0};
+    int64_t run = sample_begin(s, "x");
+    struct result r = sample_result("a", VERDICT_PASS, 0, 0, "", "");
+    struct case_record c = sample_case("i", "c", "f", "full", 1, &r, 1), bare = sample_case("i", "d", "f", "full", 1, &r, 1);
+    c.probes = json_loads("{\"ranks\": [{\"rank\": 0, \"probes\": \"heap\", \"phases\": [{\"name\": \"forward\", \"step\": 2, \"us\": [10, 30], "
+                          "\"heap\": [1, 5, 9]}]}]}", 0, NULL);
+    assert_non_null(c.probes);
+    sample_record(s, run, &c);
+    sample_record(s, run, &bare);
+    struct stored_run back;
+    if (!store_load_run(s, run, &back, &error)) fail_msg("%s", error.text);
+    assert_true(json_equal(back.cases[0].probes, c.probes));
+    assert_null(back.cases[1].probes);
+    stored_run_free(&back);
+    store_close(s);
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT rank, phase, step, begin_s, end_s, heap_end, heap_peak FROM probe_phase", -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(q, 1), "forward");
+    assert_true(sqlite3_column_int(q, 0) == 0 && sqlite3_column_int(q, 2) == 2 && sqlite3_column_int(q, 5) == 5 && sqlite3_column_int(q, 6) == 9);
+    assert_true(fabs(sqlite3_column_double(q, 3) - 1e-5) < 1e-9 && fabs(sqlite3_column_double(q, 4) - 3e-5) < 1e-9);
+    assert_int_equal(sqlite3_step(q), SQLITE_DONE);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    json_decref(c.probes);
     sample_remove(path);
 }
 
@@ -520,6 +559,7 @@ int main(void) {
         cmocka_unit_test(other_files_are_refused_by_name),
         cmocka_unit_test(old_stores_are_brought_up_to_date),
         cmocka_unit_test(an_old_store_that_cannot_be_written_is_refused),
+        cmocka_unit_test(what_probes_saw_comes_back),
         cmocka_unit_test(waivers_are_recorded_once_and_come_back),
         cmocka_unit_test(a_missing_run_is_named_with_those_there),
         cmocka_unit_test(writers_take_turns),

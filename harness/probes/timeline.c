@@ -1,0 +1,112 @@
+// The communication of one step, call by call, from a rank's file of records. See stored.h.
+//
+// How: the file is mapped and read once; a record that is not wholly written is passed over. A call of its own thread may be written after
+//      one that began later, so spans are sorted before neighbours are joined.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "harness/probes/stored.h"
+#include "harness/protocol/memory.h"
+
+enum { PIECES_OF_A_STEP = 500 };
+
+static bool of_training(const char *phase)
+{
+    static const char *const names[] = {"forward", "backward", "clip", "step"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(phase, names[i]) == 0)
+            return true;
+    return false;
+}
+
+int probe_timeline_step(const struct probe_case *p)
+{
+    int last = -1;
+    for (int i = 0; i < p->phase_count; i++)
+        if (strcmp(p->phases[i].name, "step") == 0 && p->phases[i].step > last)
+            last = p->phases[i].step;
+    return last;
+}
+
+bool probe_step_times(const struct probe_case *p, int step, double *begin_s, double *end_s)
+{
+    bool found = false;
+    for (int i = 0; i < p->phase_count; i++) {
+        const struct probe_phase *ph = &p->phases[i];
+        if (ph->step != step || !of_training(ph->name))
+            continue;
+        *begin_s = found ? *begin_s : ph->begin_s;
+        *end_s = ph->end_s;
+        found = true;
+    }
+    return found;
+}
+
+static bool is_traffic(uint32_t kind)
+{
+    return kind == PROBE_SEND || kind == PROBE_RECEIVE || kind == PROBE_COLLECTIVE || kind == PROBE_POINT;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct probe_span *x = a, *y = b;
+    return x->begin_s < y->begin_s ? -1 : x->begin_s > y->begin_s;
+}
+
+static int join(struct probe_span *spans, int count, double gap_s)
+{
+    int kept = 0, last[PROBE_KINDS][PROBE_OPS];
+    memset(last, -1, sizeof last);
+    for (int i = 0; i < count; i++) {
+        int *at = &last[spans[i].kind][spans[i].op];
+        struct probe_span *before = *at >= 0 ? &spans[*at] : NULL;
+        if (before != NULL && spans[i].begin_s - before->end_s < gap_s) {
+            before->end_s = spans[i].end_s > before->end_s ? spans[i].end_s : before->end_s;
+            before->bytes += spans[i].bytes;
+        } else {
+            *at = kept;
+            spans[kept++] = spans[i];
+        }
+    }
+    return kept;
+}
+
+static int collect(const struct probe_record *records, uint64_t count, double begin_s, double end_s, struct probe_span **out)
+{
+    int found = 0;
+    *out = NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        const struct probe_record *r = &records[i];
+        double at = 1e-9 * (double)r->time_ns;
+        if (!is_traffic(r->kind) || r->op >= PROBE_OPS || at < begin_s || at > end_s)
+            continue;
+        *out = memory_grow(*out, (size_t)found, sizeof **out);
+        (*out)[found++] = (struct probe_span){(enum probe_kind)r->kind, (enum probe_op)r->op, at, at + 1e-9 * r->duration_ns, r->bytes};
+    }
+    if (found > 0)
+        qsort(*out, (size_t)found, sizeof **out, by_begin);
+    return join(*out, found, (end_s - begin_s) / PIECES_OF_A_STEP);
+}
+
+int probe_spans(const char *path, double begin_s, double end_s, struct probe_span **out)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC), count = 0;
+    struct stat state;
+    *out = NULL;
+    if (file < 0)
+        return 0;
+    bool fits = fstat(file, &state) == 0 && state.st_size >= PROBE_HEADER_BYTES;
+    struct probe_header *header = fits ? mmap(NULL, (size_t)state.st_size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+    close(file);
+    if (header == MAP_FAILED)
+        return 0;
+    uint64_t room = ((uint64_t)state.st_size - PROBE_HEADER_BYTES) / PROBE_RECORD_BYTES, written = header->next;
+    if (memcmp(header->magic, PROBE_MAGIC, sizeof header->magic) == 0)
+        count = collect((const struct probe_record *)((const char *)header + PROBE_HEADER_BYTES), written < room ? written : room, begin_s, end_s, out);
+    munmap(header, (size_t)state.st_size);
+    return count;
+}
