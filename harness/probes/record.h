@@ -8,9 +8,11 @@
 #ifndef HARNESS_PROBES_RECORD_H
 #define HARNESS_PROBES_RECORD_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #define PROBE_MAGIC "fsdpprb1"
+#define PROBE_VERSION 1u
 enum { PROBE_HEADER_BYTES = 4096, PROBE_RECORD_BYTES = 64, PROBE_PHASE_BYTES = 24 };
 
 // A preloaded library each. Bit 1 << id of header.probes: it is loaded.
@@ -28,7 +30,7 @@ enum probe_kind {
     PROBE_CONNECT,     // a connection: address: the peer
     PROBE_COLLECTIVE,  // of MPI or NCCL: op, type, count, bytes, size
     PROBE_POINT,       // point to point of MPI or NCCL: op SEND or RECEIVE, peer
-    PROBE_UNSEEN,      // a call that moves bytes which this probe cannot count; `call` says which
+    PROBE_UNSEEN,      // a call that moves bytes which this probe cannot count; counter.event is its name
     PROBE_KINDS
 };
 
