@@ -32,6 +32,7 @@ struct selftest {
     struct session session;
     const int *fault_of;        // by case of the plan that is running
     const char *build;          // name under which it is recorded
+    unsigned probes;            // of the faults that are running
     int correct, unjudged, alarm_count;
     struct alarm *alarms;
 };
@@ -120,6 +121,7 @@ static bool run_plan(struct selftest *t, const char *build, const struct impleme
     t->fault_of = fault_of;
     t->session.watcher = see;
     t->session.watcher_context = t;
+    plan->probes = t->probes;
     return plan->count == 0 || session_run(&t->session, build, i, plan, NULL, isatty(2) ? stderr : NULL, error);
 }
 
@@ -131,7 +133,14 @@ static bool selected(const struct selftest *t, const struct fault *f)
     return by_pattern && strncmp(f->in, t->in != NULL ? t->in : "", n) == 0;
 }
 
-// All faults of an implementation are one plan: each case's option `fault` names its own, so that one start of the workers
+// Of the faults of an implementation that are run together: those with the same probes.
+static bool grouped(const struct selftest *t, int k, const char *in)
+{
+    const struct fault *f = &t->faults.items[k];
+    return strcmp(f->in, in) == 0 && f->probes == t->probes && selected(t, f);
+}
+
+// All faults of an implementation with the same probes are one plan: each case's option `fault` names its own, so that one start of the workers
 // serves many. Where the faults live in a build of their own, that build also runs the cases without a fault.
 static bool run_faults(struct selftest *t, const char *in, struct error *error)
 {
@@ -142,10 +151,10 @@ static bool run_faults(struct selftest *t, const char *in, struct error *error)
         return false;
     bool ok = true, own_build = make_faulty(&i);
     for (int k = 0; ok && k < t->faults.count; k++)
-        if (strcmp(t->faults.items[k].in, in) == 0 && selected(t, &t->faults.items[k]))
+        if (grouped(t, k, in))
             ok = faults_plan(&t->faults.items[k], k, t->suite, &i, &plan, &fault_of, error);
     for (int k = 0; ok && own_build && k < t->faults.count; k++)
-        if (strcmp(t->faults.items[k].in, in) == 0 && selected(t, &t->faults.items[k]))
+        if (grouped(t, k, in))
             ok = faults_plan_correct(&t->faults.items[k], t->suite, &i, &plan, &fault_of, error);
     char *build = memory_format("%s-faulty", in);
     ok = ok && run_plan(t, build, &i, &plan, fault_of, error);
@@ -165,7 +174,7 @@ static bool run_correct(struct selftest *t, const char *in, struct error *error)
         return false;
     bool ok = true;
     for (int k = 0; ok && k < t->faults.count; k++)
-        if (strcmp(t->faults.items[k].in, in) == 0 && selected(t, &t->faults.items[k]))
+        if (grouped(t, k, in))
             ok = faults_plan_correct(&t->faults.items[k], t->suite, &i, &plan, &fault_of, error);
     ok = ok && run_plan(t, in, &i, &plan, fault_of, error);
     plan_free(&plan);
@@ -198,8 +207,9 @@ static bool run_all(struct selftest *t, struct error *error)
     for (int k = 0; k < t->faults.count && !interrupt_signal(); k++) {
         const char *in = t->faults.items[k].in;
         bool first = selected(t, &t->faults.items[k]);
+        t->probes = t->faults.items[k].probes;
         for (int j = 0; j < k; j++)
-            first &= strcmp(t->faults.items[j].in, in) != 0 || !selected(t, &t->faults.items[j]);
+            first &= !grouped(t, j, in);
         if (!first)
             continue;
         if (usable(t, in, error) ? !run_faults(t, in, error) || !run_correct(t, in, error) : error->text[0] != 0)

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/probes/summary.h"
 #include "harness/protocol/document.h"
 #include "harness/protocol/memory.h"
 
-static const char *const keys[] = {"name", "class", "in", "claim", "cases", "expect", NULL};
+static const char *const keys[] = {"name", "class", "in", "claim", "cases", "expect", "probes", NULL};
 
 static bool check_keys(const struct document *d, const struct node *node, struct error *error)
 {
@@ -61,6 +62,23 @@ static bool read_cases(const struct document *d, const struct node *node, struct
     return true;
 }
 
+// probes: [heap, mpi]
+static bool read_probes(const struct document *d, const struct node *list, unsigned *out, struct error *error)
+{
+    if (list == NULL)
+        return true;
+    if (list->kind != NODE_SEQUENCE || list->count == 0)
+        return node_error(d, list, error, "probes: found no list, expected [heap, socket, mpi, ...]");
+    for (int i = 0; i < list->count; i++) {
+        struct error own = {""};
+        unsigned one = 0;
+        if (list->items[i]->kind != NODE_SCALAR || !probe_set(list->items[i]->text, &one, &own) || one == 0)
+            return node_error(d, list->items[i], error, "probes: %s", own.text[0] ? own.text : "found no name, expected one of a probe");
+        *out |= one;
+    }
+    return true;
+}
+
 static bool read_fault(const struct document *d, const struct node *node, struct fault_list *list, struct error *error)
 {
     char what[64];
@@ -72,7 +90,8 @@ static bool read_fault(const struct document *d, const struct node *node, struct
     if (!check_keys(d, node, error) || !read_text(d, node, "name", &f->name, error) ||
         !read_text(d, node, "class", &f->class_name, error) || !read_text(d, node, "in", &f->in, error) ||
         !read_text(d, node, "claim", &f->claim, error) || !read_cases(d, node, &f->cases, error) ||
-        (node_get(node, "expect") != NULL && !read_text(d, node, "expect", &f->expect, error)))
+        (node_get(node, "expect") != NULL && !read_text(d, node, "expect", &f->expect, error)) ||
+        !read_probes(d, node_get(node, "probes"), &f->probes, error))
         return false;
     if (!is_class(f->class_name))
         return node_error(d, node_get(node, "class"), error, "class: found '%s', expected Z01 to Z30", f->class_name);

@@ -7,6 +7,7 @@
 //   claim: gradients are not divided by the number of ranks
 //   cases: ["exact-mlp.full.*.n2*"]  # globs of case ids; "profile:NAME" stands for a profile
 //   expect: step-bitwise          # optional: this check must be among those that say FAIL
+//   probes: [heap, mpi]           # optional: probes that its cases are run with (docs/probes.md)
 #ifndef HARNESS_FAULTS_H
 #define HARNESS_FAULTS_H
 
@@ -15,6 +16,7 @@
 struct fault {
     char *name, *class_name, *in, *claim, *expect; // expect: NULL where not given
     struct string_list cases;
+    unsigned probes;                               // bits of enum probe_id
     char *origin;                                  // FILE:LINE
 };
 struct fault_list { int count; struct fault *items; };
