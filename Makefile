@@ -86,7 +86,14 @@ PUBLIC_LIBS := $(BUILD)/libfsdpmark.a $(BUILD)/$(SONAME)
 PROGRAMS := $(if $(CLI),$(BUILD)/fsdpmark) $(if $(WORKER),$(BUILD)/fsdp-reference $(BUILD)/fsdp-reference-faulty) \
             $(if $(NULL),$(BUILD)/fsdpmark-null)
 
-all: $(LIBS) $(PUBLIC_LIBS) $(PROGRAMS)
+# Preloaded into workers: one library per file of the name of a probe, over the one that the other files make (docs/probes.md).
+PROBE_FOLDER := harness/probes/preload
+PROBES := $(filter heap socket mpi nccl cuda $(if $(call have,papi),papi),$(patsubst $(PROBE_FOLDER)/%.c,%,$(call src,$(PROBE_FOLDER))))
+PROBE_BASE := $(filter-out $(foreach p,heap socket mpi nccl cuda papi,$(PROBE_FOLDER)/$(p).c),$(call src,$(PROBE_FOLDER)))
+PROBE_LIBS := $(BUILD)/libfsdpmark-probe.so $(PROBES:%=$(BUILD)/libfsdpmark-probe-%.so)
+PROBE_NEEDS_papi := $(if $(call have,papi),$(shell pkg-config --libs papi))
+
+all: $(LIBS) $(PUBLIC_LIBS) $(PROBE_LIBS) $(PROGRAMS)
 
 # ---- rules -----------------------------------------------------------------------------------
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
@@ -128,6 +135,18 @@ $(BUILD)/$(SONAME): $(PUBLIC)
 	$(Q)$(CC) -shared $(CFLAGS) -Wl,-soname,$(SONAME) $(if $(SAN_FLAGS),,-Wl$(comma)-z$(comma)defs) $^ -o $@ $(PUBLIC_NEEDS)
 	$(Q)ln -sf $(SONAME) $(BUILD)/libfsdpmark.so
 
+# Without sanitizers: a library that stands before malloc cannot itself be watched by what stands there.
+PROBE_FLAGS = $(filter-out $(SAN_FLAGS),$(CFLAGS)) -O2 -fPIC -fno-builtin -fvisibility=hidden
+$(BUILD)/probe/%.o: $(PROBE_FOLDER)/%.c | generated
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(PROBE_FLAGS) -c $< -o $@
+$(BUILD)/libfsdpmark-probe.so: $(PROBE_BASE:$(PROBE_FOLDER)/%.c=$(BUILD)/probe/%.o)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs $^ -o $@ -ldl
+$(BUILD)/libfsdpmark-probe-%.so: $(BUILD)/probe/%.o $(BUILD)/libfsdpmark-probe.so
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' $^ -o $@ -ldl -lpthread $(PROBE_NEEDS_$*)
+
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 $(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
 	$(call say,LD,$@)
@@ -145,7 +164,7 @@ $(BUILD)/fsdpmark-null: $(call obj,$(NULL)) $(BUILD)/libfsdpmark.a
 # A test of folder/tests/test_x.c is the program build/tests/folder/test_x; it may need the built
 # programs, so they come first.
 define test_program
-$$(BUILD)/tests/$(subst /tests/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS) | $$(PROGRAMS)
+$$(BUILD)/tests/$(subst /tests/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS) | $$(PROGRAMS) $$(PROBE_LIBS)
 	$$(call say,LD,$$@)
 	$$(Q)mkdir -p $$(@D) && $$(LINK) -lcmocka $$(DEP_LIBS) $$(MPI_LIBS)
 endef
@@ -219,11 +238,12 @@ AT = $(DESTDIR)$(PREFIX)
 # Programs outside the system's folders find the library where it was installed.
 RPATH = $(if $(filter /usr,$(PREFIX)),,-Wl$(comma)-rpath$(comma)$(PREFIX)/lib )
 install: all
-	$(Q)install -d '$(AT)/bin' '$(AT)/include' '$(AT)/lib/pkgconfig' '$(AT)/share/fsdpmark' '$(AT)/share/man/man1' '$(AT)/share/man/man3'
+	$(Q)install -d '$(AT)/bin' '$(AT)/include' '$(AT)/lib/pkgconfig' '$(AT)/lib/fsdpmark' '$(AT)/share/fsdpmark' '$(AT)/share/man/man1' '$(AT)/share/man/man3'
 	$(Q)install -m 755 $(PROGRAMS) '$(AT)/bin'
 	$(Q)install -m 644 harness/library/fsdpmark.h '$(AT)/include'
 	$(Q)install -m 644 $(BUILD)/libfsdpmark.a '$(AT)/lib'
 	$(Q)install -m 755 $(BUILD)/$(SONAME) '$(AT)/lib' && ln -sf $(SONAME) '$(AT)/lib/libfsdpmark.so'
+	$(Q)install -m 755 $(PROBE_LIBS) '$(AT)/lib/fsdpmark'
 	$(Q)sed 's|@prefix@|$(PREFIX)|;s|@version@|$(VERSION)|;s|@rpath@|$(RPATH)|;s|@needs@|$(PUBLIC_NEEDS)|' harness/library/fsdpmark.pc.in \
 	  > '$(AT)/lib/pkgconfig/fsdpmark.pc'
 	$(Q)install -m 644 docs/man/fsdpmark.1 '$(AT)/share/man/man1' && install -m 644 docs/man/fsdpmark.3 '$(AT)/share/man/man3'
@@ -236,7 +256,7 @@ uninstall:
 	$(Q)rm -f $(foreach p,$(notdir $(PROGRAMS)),'$(AT)/bin/$(p)') '$(AT)/include/fsdpmark.h' '$(AT)/lib/libfsdpmark.a' \
 	  '$(AT)/lib/libfsdpmark.so' '$(AT)/lib/$(SONAME)' '$(AT)/lib/pkgconfig/fsdpmark.pc' '$(AT)/share/man/man1/fsdpmark.1' \
 	  '$(AT)/share/man/man3/fsdpmark.3' '$(AT)/share/man/man3/'fsdpmark_*.3
-	$(Q)rm -rf '$(AT)/share/fsdpmark'
+	$(Q)rm -rf '$(AT)/share/fsdpmark' '$(AT)/lib/fsdpmark'
 
 info:
 	@printf '%-14s %s\n' version '$(VERSION) $(COMMIT)' compiler '$(shell $(CC) --version | head -1)' flags '$(CFLAGS)'
@@ -250,4 +270,4 @@ help:
 clean:
 	$(Q)rm -rf $(BUILD)
 
--include $(shell find $(BUILD)/obj $(BUILD)/pic $(BUILD)/faulty -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/pic $(BUILD)/probe $(BUILD)/faulty -name '*.d' 2>/dev/null)

@@ -6,7 +6,9 @@
 #ifndef HARNESS_PROBES_RECORDER_H
 #define HARNESS_PROBES_RECORDER_H
 
+#include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "harness/probes/record.h"
 
@@ -15,13 +17,21 @@ bool probe_recording(void);
 // In a constructor of each probe.
 void probe_loaded(enum probe_id id);
 uint64_t probe_now(void); // CLOCK_MONOTONIC [ns]
-// Appends a copy of the record, with this thread's number.
+// Appends a copy of the record, with this thread's number; time_ns 0: now.
 void probe_append(const struct probe_record *r);
 // Live bytes of blocks below header.small_bytes.
 void probe_small(int64_t change);
 int64_t probe_small_limit(void);
 // Called at each mark, before its record is written: what PROBE_PAPI reads its counters in. At most four.
 void probe_at_mark(void (*function)(const char *phase, int step));
+// The function that `wrapper` stands before. Slow: keep what it returns. RTLD_NEXT is next to the library that asks, so this is inline; where
+// the library was opened for its opener alone it is not found so (real.c). Ends the process where there is none.
+void *probe_real_elsewhere(const char *name, const void *wrapper);
+static inline void *probe_real(const char *name, const void *wrapper)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    return found != NULL && found != wrapper ? found : probe_real_elsewhere(name, wrapper);
+}
 
 // The symbol that workers look for: a phase begins, and lasts to the next mark.
 void fsdpmark_mark(const char *phase, int step);
