@@ -147,6 +147,8 @@ $(BUILD)/libfsdpmark-probe-%.so: $(BUILD)/probe/%.o $(BUILD)/libfsdpmark-probe.s
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' $^ -o $@ -ldl -lpthread $(PROBE_NEEDS_$*)
 
+.SECONDARY: $(PROBES:%=$(BUILD)/probe/%.o)
+
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 $(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
 	$(call say,LD,$@)
