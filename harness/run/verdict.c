@@ -104,12 +104,13 @@ static void mark_gate(struct result *results, int count)
     }
 }
 
+// What failed by itself is no measure for others: a correct case must not FAIL for differing from it.
 static int family_of(const struct engine *e, const struct fsdp_case *c, struct family_member *members)
 {
     int count = 0;
     for (int i = 0; i < e->plan->count; i++) {
         const struct fsdp_case *o = &e->plan->cases[i].c;
-        if (o != c && e->state[i].digest[0] != 0 && strcmp(o->family, c->family) == 0)
+        if (o != c && e->state[i].verdict == VERDICT_PASS && e->state[i].digest[0] != 0 && strcmp(o->family, c->family) == 0)
             members[count++] = (struct family_member){o->id, o->world_size, o->sharding.strategy, e->state[i].digest,
                                                       e->state[i].truth_digest[0] != 0 ? e->state[i].truth_digest : NULL};
     }

@@ -34,15 +34,16 @@ static void command_slurp(const char *path, char *text)
     unlink(path);
 }
 
+enum { COMMAND_WORDS = 256 };
 // words: arguments, NULL at the end. Status 128 + signal; -1 where it passed the limit [s].
 static void command_run(const char *folder, const char *const *words, double limit_s, struct command_result *r)
 {
     char program[4096], out[4200], err[4200];
-    const char *argv[40] = {program};
+    const char *argv[COMMAND_WORDS] = {program};
     int n = 1, status = 0;
     pid_t done = 0;
     command_program(program);
-    for (int i = 0; words[i] != NULL && n < 39; i++)
+    for (int i = 0; words[i] != NULL && n < COMMAND_WORDS - 1; i++)
         argv[n++] = words[i];
     snprintf(out, sizeof out, "%s/stdout", folder);
     snprintf(err, sizeof err, "%s/stderr", folder);

@@ -115,6 +115,21 @@ static void bad_input(void **state)
     }
 }
 
+// More than a table of names once had room for.
+static void many_implementations(void **state)
+{
+    enum { MANY = 100 };
+    (void)state;
+    const char *words[2 * MANY + 2] = {"check"};
+    for (int i = 0; i < MANY; i++) {
+        words[1 + 2 * i] = "-i";
+        words[2 + 2 * i] = "null";
+    }
+    command_run(folder, words, LIMIT_S, &result);
+    assert_int_equal(result.status, 2);
+    assert_string_equal(result.err, "fsdpmark check: implementation null: found twice, expected each once\n");
+}
+
 static void help(void **state)
 {
     (void)state;
@@ -372,7 +387,7 @@ static void lost_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_input), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
+        cmocka_unit_test(bad_input), cmocka_unit_test(many_implementations), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
         cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(all_implementations), cmocka_unit_test(matrix), cmocka_unit_test(lost_output),
     };
     alarm(500);

@@ -10,7 +10,7 @@ On the CPU torch.cuda is a stand-in's (cuda_stand_in.py).
 """
 
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -151,17 +151,16 @@ class MegatronFsdp(Subject):
         if self.plain:
             return nullcontext()
         if self.api == "class":
-            return self.microbatch(sync)
+            self.model.is_last_microbatch = sync
+            return nullcontext()
         self.model.set_model_auto_sync(sync)
         return nullcontext() if sync else self.model.no_sync()
 
-    @contextmanager
-    def microbatch(self, sync):
+    def unscale(self):
         """The class leaves the end of a step's gradients to its caller."""
-        self.model.is_last_microbatch = sync
-        yield
-        if sync and self.model.microbatch_count:
+        if not self.plain and self.api == "class" and self.model.microbatch_count:
             self.model.finish_grad_sync()
+        super().unscale()
 
     def clip(self, norm, limit):
         """torch's own, since Megatron-FSDP has none. Ranks whose collectives do not match find it out after PATIENCE, not after minutes."""

@@ -223,8 +223,8 @@ class Zero3(DeepSpeed):
         if what == "param":
             whole = flat.detach()
         elif what == "grad":
-            grad = wrapped.get_local_fp32_grad_for_param(p)
-            return None if grad is None else self.unscaled_gradient(grad)
+            # what get_local_fp32_grad_for_param gives, before it is widened: in the type in which it is held
+            return self.unscaled_gradient(wrapped._get_fp32_grad_state_partition(p, release_swap_buffers=True)[0]) if p.requires_grad else None
         elif what == "clipped":
             whole = self.seen.get(id(flat))
         else:
