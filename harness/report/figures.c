@@ -4,6 +4,7 @@
 // Sizes are pixels, fixed here rather than left to gnuplot: panels of a figure must agree, and a note must have its room.
 #include "harness/report/figures.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@
 
 enum {
     MOST_SERIES = 8, MOST_ROWS = 32, MOST_PANELS = 12, ACROSS = 3, MOST_FAMILIES = 64, MOST_COLUMNS = 10,
-    LABEL_WIDTH = 44, TITLE_WIDTH = 50,
-    LETTER_PX = 8, LINE_PX = 20, ROW_PX = 24, TOP_PX = 70, TICS_PX = 75, GAP_PX = 44
+    LABEL_WIDTH = 44, TITLE_WIDTH = 50, LETTER_PX = FIGURE_LETTER_PX, LINE_PX = FIGURE_LINE_PX, ROW_PX = FIGURE_ROW_PX, TOP_PX = FIGURE_TOP_PX,
+    TICS_PX = FIGURE_TICS_PX, GAP_PX = FIGURE_GAP_PX
 };
 
 void figure_put_quoted(FILE *out, const char *s, int width) {
@@ -29,14 +30,15 @@ void figure_put_quoted(FILE *out, const char *s, int width) {
 static int least(int a, int b) { return a < b ? a : b; }
 static int most(int a, int b) { return a > b ? a : b; }
 
-// Adds "3 WHAT. " where there are any.
-static void note(struct figure *f, int count, const char *what) {
+void figure_note(struct figure *f, int count, const char *what) {
     size_t used = strlen(f->note);
     if (count > 0) snprintf(f->note + used, sizeof f->note - used, "%s%d %s.", used ? " " : "", count, what);
 }
 
-// Puts the note, wrapped, into the script; returns its lines. It is made of numbers and words of this file only.
-static int put_note(FILE *head, const struct figure *f, int width) {
+// A version or a machine's name may hold anything; gnuplot would run what stands in back quotes.
+static char harmless(char c) { return (unsigned char)c < 128 && (isalnum((unsigned char)c) || strchr(" .,:;()+-/@_%|<>=", c)) ? c : '?'; }
+
+int figure_put_note(FILE *head, const struct figure *f, int width) {
     char *text = NULL;
     size_t bytes;
     int lines = 0;
@@ -46,7 +48,7 @@ static int put_note(FILE *head, const struct figure *f, int width) {
     fclose(wrapped);
     fputs("note = \"", head);
     for (const char *p = text; *p; p++)
-        if (*p != '\n') fputc(*p, head);
+        if (*p != '\n') fputc(harmless(*p), head);
         else if (++lines && p[1]) fputs("\\n", head);
     if (!*f->note) lines = 0;
     fprintf(head, "\"\nlines = %d\n", lines);
@@ -97,7 +99,7 @@ static void put_ratios(FILE *data, const struct ratios *r) {
 static void put_layout(FILE *head, const struct ratios *r, const struct figure *f, int left, int wide, int tall) {
     int across = least(r->panel_count, ACROSS), bands = (r->panel_count + across - 1) / across, pitch = tall + TICS_PX + LINE_PX;
     int width = left + across * (wide + GAP_PX), key = TOP_PX + bands * pitch;
-    int lines = put_note(head, f, width), height = key + LINE_PX * (r->series_count + 1 + lines);
+    int lines = figure_put_note(head, f, width), height = key + LINE_PX * (r->series_count + 1 + lines);
     fprintf(head, "width = %d\nheight = %d\nleft = %d\ntop = %d\nwide = %d\ntall = %d\ngap = %d\npitch = %d\nkeytop = %d\n", width, height,
             left, TOP_PX, wide, tall, GAP_PX, pitch, key);
     fprintf(head, "across = %d\npanels = %d\nseries = %d\nrows = %d\nlow = %g\nhigh = %g\n", across, r->panel_count, r->series_count,
@@ -105,11 +107,11 @@ static void put_layout(FILE *head, const struct ratios *r, const struct figure *
 }
 
 static void note_ratios(const struct ratios *r, struct figure *f, const char *series, const char *cells) {
-    note(f, r->rows_left, "tensors with smaller ratios are left out");
-    note(f, r->series_left, series);
-    note(f, r->panels_left, "implementations are left out");
-    note(f, r->unplaced, cells);
-    note(f, r->beyond, "not finite, or beyond the axis, are drawn at its upper end");
+    figure_note(f, r->rows_left, "tensors with smaller ratios are left out");
+    figure_note(f, r->series_left, series);
+    figure_note(f, r->panels_left, "implementations are left out");
+    figure_note(f, r->unplaced, cells);
+    figure_note(f, r->beyond, "not finite, or beyond the axis, are drawn at its upper end");
 }
 
 static bool is_empty(const struct ratios *r, struct figure *f, const char *what) {
@@ -117,24 +119,26 @@ static bool is_empty(const struct ratios *r, struct figure *f, const char *what)
     return !r->cell_count;
 }
 
-static void write_ratio(const struct view *v, FILE *data, FILE *head, struct figure *f) {
+static void write_ratio(const struct view *v, const struct probed *probed, struct figure_files out, struct figure *f) {
+    (void)probed;
     struct ratios r;
     ratios_by_tensor(v, (struct ratio_limits){MOST_PANELS, MOST_SERIES, MOST_ROWS}, &r);
     if (!is_empty(&r, f, "no check of this run recorded figures by tensor above 0 with a bound above 0")) {
         note_ratios(&r, f, "checks with smaller ratios are left out", "pairs of tensor and check have no figure above 0 and are not drawn");
-        put_ratios(data, &r);
-        put_layout(head, &r, f, widest(r.rows, r.row_count, LABEL_WIDTH) + 30, r.panel_count > 1 ? 380 : 560, ROW_PX * most(r.row_count, 3));
+        put_ratios(out.data, &r);
+        put_layout(out.head, &r, f, widest(r.rows, r.row_count, LABEL_WIDTH) + 30, r.panel_count > 1 ? 380 : 560, ROW_PX * most(r.row_count, 3));
     }
     ratios_free(&r);
 }
 
-static void write_ranks(const struct view *v, FILE *data, FILE *head, struct figure *f) {
+static void write_ranks(const struct view *v, const struct probed *probed, struct figure_files out, struct figure *f) {
+    (void)probed;
     struct ratios r;
     ratios_by_ranks(v, (struct ratio_limits){MOST_PANELS, MOST_SERIES, MOST_ROWS}, &r);
     if (!is_empty(&r, f, "no result of a calibrated case of this run has a figure and a bound above 0")) {
         note_ratios(&r, f, "strategies with smaller ratios are left out", "pairs of strategy and ranks have no figure above 0 and are not drawn");
-        put_ratios(data, &r);
-        put_layout(head, &r, f, 90, most(70 * r.row_count, r.panel_count > 1 ? 380 : 660), 340);
+        put_ratios(out.data, &r);
+        put_layout(out.head, &r, f, 90, most(70 * r.row_count, r.panel_count > 1 ? 380 : 660), 340);
     }
     ratios_free(&r);
 }
@@ -173,7 +177,9 @@ static void put_names(FILE *data, const struct names *names, const int *order, i
     fputs("\n\n", data);
 }
 
-static void write_verdicts(const struct view *v, FILE *data, FILE *head, struct figure *f) {
+static void write_verdicts(const struct view *v, const struct probed *probed, struct figure_files out, struct figure *f) {
+    (void)probed;
+    FILE *data = out.data, *head = out.head;
     int *families = order_families(v);
     int rows = least(v->families.count, MOST_FAMILIES), columns = least(v->implementations.count, MOST_COLUMNS), slant = 0;
     if (!columns) snprintf(f->why, sizeof f->why, "no data: the run judged no implementation");
@@ -190,24 +196,33 @@ static void write_verdicts(const struct view *v, FILE *data, FILE *head, struct 
         fputs("\n\n", data);
     }
     for (int i = 0; i < columns; i++) slant |= text_width(v->implementations.items[i]) > 17;
-    note(f, v->families.count - rows, "families with no worse verdict are left out");
-    note(f, v->implementations.count - columns, "implementations are left out");
+    figure_note(f, v->families.count - rows, "families with no worse verdict are left out");
+    figure_note(f, v->implementations.count - columns, "implementations are left out");
     int left = widest(v->families.items, v->families.count, LABEL_WIDTH) + 30, wide = most(135 * columns, 420), tall = ROW_PX * rows;
-    int lines = put_note(head, f, left + wide + GAP_PX), keytop = TOP_PX + tall + 40 + 110 * slant;
+    int lines = figure_put_note(head, f, left + wide + GAP_PX), keytop = TOP_PX + tall + 40 + 110 * slant;
     fprintf(head, "width = %d\nheight = %d\nleft = %d\ntop = %d\nwide = %d\ntall = %d\nkeytop = %d\nrows = %d\ncolumns = %d\nslant = %d\n",
             left + wide + GAP_PX, keytop + LINE_PX * (2 + lines), left, TOP_PX, wide, tall, keytop, rows, columns, slant);
     free(families);
 }
 
 // ---- files ----
-static const struct { const char *name, *title, *caption, *script; void (*write)(const struct view *, FILE *, FILE *, struct figure *); }
-kinds[FIGURES] = {
+static const struct {
+    const char *name, *title, *caption, *script;
+    void (*write)(const struct view *, const struct probed *, struct figure_files, struct figure *);
+    bool of_probes;
+} kinds[FIGURES] = {
     {"ratio", "Figure over bound, by tensor and check", "Large: the worst of all cases, ranks and labels; small: their median. Right of the "
-     "line is a FAIL. Moments and gradients count for their parameter. Exact checks, whose bound is 0, are not drawn.", ratio_gp, write_ratio},
+     "line is a FAIL. Moments and gradients count for their parameter. Exact checks, whose bound is 0, are not drawn.", ratio_gp, write_ratio, false},
     {"ranks", "Figure over bound against ranks", "The worst of the calibrated cases of each strategy at each number of ranks; above the line is a "
-     "FAIL. Points are moved sideways so that none hides another.", ranks_gp, write_ranks},
+     "FAIL. Points are moved sideways so that none hides another.", ranks_gp, write_ranks, false},
     {"verdicts", "Verdicts by family", "The worst verdict of each implementation in each family of cases, and how many of its cases have it.",
-     verdicts_gp, write_verdicts},
+     verdicts_gp, write_verdicts, false},
+    {"memory", "Memory against ranks", "Bytes per parameter that the fullest rank holds, seen from outside: large after the last update, small the peak in training, "
+     "each the slope over model sizes, so that what does not grow with the model cancels; the lines are the theory's a + b / N.", memory_gp, figure_memory, true},
+    {"traffic", "Traffic of a step by collective", "Bytes per parameter that a rank sends in a training step, seen from outside and stacked by what moved them; the "
+     "black stroke is what the strategy needs where every part is sent once.", traffic_gp, figure_traffic, true},
+    {"timeline", "One step on each rank", "Above: the phases of one step of each rank, as it marked them; below: when its communication was under way, as the probes "
+     "saw the calls.", timeline_gp, figure_timeline, true},
 };
 
 static bool write_file(const char *folder, const char *name, const char *extension, const char *head, const char *body, struct error *error) {
@@ -236,27 +251,29 @@ static void draw(const char *folder, struct figure *f) {
     free(script);
 }
 
-static bool make_one(const struct view *v, const char *folder, int kind, struct figure *f, struct error *error) {
+static bool make_one(const struct view *v, const struct probed *p, const char *folder, int kind, struct figure *f, struct error *error) {
     char *data_text = NULL, *head_text = NULL;
     size_t data_bytes, head_bytes;
     FILE *data = open_memstream(&data_text, &data_bytes), *head = open_memstream(&head_text, &head_bytes);
     if (!data || !head) return error_set(error, "%s: out of memory", folder);
-    *f = (struct figure){.name = kinds[kind].name, .title = kinds[kind].title, .caption = kinds[kind].caption};
+    *f = (struct figure){.name = kinds[kind].name, .title = kinds[kind].title, .caption = kinds[kind].caption,
+                         .absent = kinds[kind].of_probes && !p->source_count};
     fprintf(head, "name = '%s'\n", f->name);
-    kinds[kind].write(v, data, head, f);
+    if (f->absent) snprintf(f->why, sizeof f->why, "no probe was loaded in this run");
+    else kinds[kind].write(v, p, (struct figure_files){data, head}, f);
     fprintf(head, "heading = '%s'\n", f->title);
     fclose(data);
     fclose(head);
     bool ok = *f->why || figure_write(folder, f->name, head_text, kinds[kind].script, data_text, error);
-    if (ok && !*f->why) draw(folder, f);
+    if (ok) draw(folder, f);
     free(data_text);
     free(head_text);
     return ok;
 }
 
-bool figures_make(const struct view *v, const char *folder, struct figure out[FIGURES], struct error *error) {
+bool figures_make(const struct view *v, const struct probed *p, const char *folder, struct figure out[FIGURES], struct error *error) {
     if (!write_file(folder, "style", ".gp", "", style_gp, error)) return false; // also where no figure has data
     for (int i = 0; i < FIGURES; i++)
-        if (!make_one(v, folder, i, &out[i], error)) return false;
+        if (!make_one(v, p, folder, i, &out[i], error)) return false;
     return true;
 }

@@ -175,6 +175,7 @@ static void put_figures(FILE *out, const struct figure figures[FIGURES], const c
     fputs("<h2 id=\"figures\">Figures</h2>\n", out);
     for (int i = 0; i < FIGURES; i++) {
         const struct figure *f = &figures[i];
+        if (f->absent) continue;
         char *path = memory_format("%s/%s.svg", folder, f->name), *prefix = memory_format("%s-", f->name);
         fill(out, "<h3>%</h3>\n<figure><div class=\"scroll\" role=\"img\" aria-label=\"%\">", f->title, f->caption);
         if (*f->why || !svg_inline(out, path, prefix)) fill(out, "<p class=\"dim\">%</p>", *f->why ? f->why : "no picture was drawn");

@@ -44,10 +44,26 @@ static bool write_page(const struct view *v, const struct figure figures[FIGURES
     return ok;
 }
 
+// The numbers of the probes' figures; none from an earlier report where this run had no probes.
+static bool write_numbers(const struct probed *p, const char *folder, struct error *error) {
+    static const struct { const char *name; bool (*write)(const struct probed *p, FILE *out); } kinds[] = {
+        {"probes.csv", report_probes_csv}, {"probes.json", report_probes_json}};
+    bool ok = true;
+    for (int i = 0; ok && i < 2; i++) {
+        char *path = memory_format("%s/%s", folder, kinds[i].name);
+        FILE *out = p->source_count ? fopen(path, "w") : NULL;
+        if (p->source_count) ok = finish(out, out && kinds[i].write(p, out), path, error);
+        else remove(path);
+        free(path);
+    }
+    return ok;
+}
+
 bool report_write(const struct stored_run *r, const char *folder, struct error *error) {
     char *pictures = memory_format("%s/figures", folder);
     struct figure figures[FIGURES];
     struct view v;
+    struct probed p;
     bool ok = make_folder(pictures, error);
     for (size_t i = 0; ok && i < sizeof formats / sizeof *formats; i++) {
         char *path = memory_format("%s/%s", folder, formats[i].name);
@@ -56,7 +72,9 @@ bool report_write(const struct stored_run *r, const char *folder, struct error *
         free(path);
     }
     view_make(r, &v);
-    ok = ok && figures_make(&v, pictures, figures, error) && write_page(&v, figures, folder, pictures, error);
+    probed_make(&v, &p);
+    ok = ok && write_numbers(&p, folder, error) && figures_make(&v, &p, pictures, figures, error) && write_page(&v, figures, folder, pictures, error);
+    probed_free(&p);
     view_free(&v);
     free(pictures);
     return ok;
