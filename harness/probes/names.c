@@ -8,7 +8,7 @@ static const char *const probe_names[PROBE_IDS] = {"heap", "socket", "mpi", "ncc
 static const char *const op_names[PROBE_OPS] = {"none", "all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce",
                                                 "gather", "scatter", "all-to-all", "barrier", "send", "receive"};
 static const struct { const char *name; int bytes; } types[PROBE_TYPES] = {
-    {"other", 0}, {"f32", 4}, {"f64", 8}, {"bf16", 2}, {"f16", 2}, {"byte", 1}, {"i32", 4}, {"i64", 8}};
+    {"other", 0}, {"f32", 4}, {"f64", 8}, {"bf16", 2}, {"f16", 2}, {"byte", 1}, {"i32", 4}, {"i64", 8}, {"u16", 2}};
 
 const char *probe_name(enum probe_id id) { return (unsigned)id < PROBE_IDS ? probe_names[id] : "unknown"; }
 const char *probe_op_name(enum probe_op op) { return (unsigned)op < PROBE_OPS ? op_names[op] : "unknown"; }

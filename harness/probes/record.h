@@ -27,7 +27,7 @@ enum probe_kind {
     PROBE_DEVICE_LIVE, // the same of device memory
     PROBE_SEND,        // bytes that a socket has taken; address: the peer (below)
     PROBE_RECEIVE,     // bytes that a socket has given
-    PROBE_CONNECT,     // a connection: address: the peer
+    PROBE_CONNECT,     // a connection: address: the peer; or a communicator of NCCL: size, peer: this rank
     PROBE_COLLECTIVE,  // of MPI or NCCL: op, type, count, bytes, size
     PROBE_POINT,       // point to point of MPI or NCCL: op SEND or RECEIVE, peer
     PROBE_UNSEEN,      // a call that moves bytes which this probe cannot count; counter.event is its name
@@ -39,7 +39,10 @@ enum probe_op {
     PROBE_OP_NONE, PROBE_ALL_GATHER, PROBE_REDUCE_SCATTER, PROBE_ALL_REDUCE, PROBE_BROADCAST, PROBE_REDUCE, PROBE_GATHER, PROBE_SCATTER,
     PROBE_ALL_TO_ALL, PROBE_BARRIER, PROBE_OP_SEND, PROBE_OP_RECEIVE, PROBE_OPS
 };
-enum probe_type { PROBE_TYPE_OTHER, PROBE_F32, PROBE_F64, PROBE_BF16, PROBE_F16, PROBE_BYTE, PROBE_I32, PROBE_I64, PROBE_TYPES };
+enum probe_type { PROBE_TYPE_OTHER, PROBE_F32, PROBE_F64, PROBE_BF16, PROBE_F16, PROBE_BYTE, PROBE_I32, PROBE_I64,
+                  PROBE_U16, PROBE_TYPES }; // U16: MPI has neither bf16 nor f16, so both travel as this
+// What a reduction of NCCL's does; NONE where a call reduces nothing or does not say.
+enum probe_reduction { PROBE_REDUCTION_NONE, PROBE_SUM, PROBE_PRODUCT, PROBE_MAX, PROBE_MIN, PROBE_AVERAGE, PROBE_REDUCTION_OTHER };
 
 struct probe_record {
     uint64_t time_ns;    // CLOCK_MONOTONIC at the start of the call
@@ -56,7 +59,9 @@ struct probe_record {
             uint16_t size;       // ranks of the communicator
             uint16_t peer;       // rank in it
             uint32_t thread;     // gettid
-            uint32_t reserved;
+            uint8_t reduction;   // enum probe_reduction
+            uint8_t grouped;     // 1: within ncclGroupStart and ncclGroupEnd
+            uint16_t reserved;
         };
         struct { char phase[PROBE_PHASE_BYTES]; int32_t step; uint32_t mark_thread; int64_t small_live, small_peak; } mark;
         struct { char event[40]; int64_t value; } counter;

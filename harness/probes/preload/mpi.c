@@ -1,0 +1,303 @@
+// The MPI probe: what a worker asks of MPI, call by call.
+//
+// What: a wrapper of every collective and point-to-point call (mpi_calls.h) by the profiling interface (MPI 3.1, section 14.2): the program
+//       calls MPI_X, which is here, and PMPI_X does it. One record a call that succeeded, from the call's own arguments.
+// Why:  the payload is what a strategy is judged by, and it is the same whatever carries it. Between ranks of one machine Open MPI uses
+//       shared memory, of which a socket sees nothing.
+// Blind to: one-sided calls and collectives between two groups (intercommunicators), which are noted as unseen; Fortran's names; files;
+//       what MPI sends for itself. A nonblocking call's duration is that of its start.
+#include <stdbool.h>
+#include <string.h>
+
+#include "harness/probes/preload/calls.h"
+#include "harness/probes/preload/mpi_calls.h"
+#include "harness/probes/preload/mpi_data.h"
+
+#define COLLECTIVE_NAMES(name, nonblocking, ...) CALL_##name, CALL_##nonblocking,
+#define SEND_NAMES(name, nonblocking, persistent) CALL_##name, CALL_##nonblocking, CALL_##persistent,
+#define NAMES(name, ...) CALL_##name,
+enum { CALL_FIRST = CALLS_MPI - 1, MPI_COLLECTIVES(COLLECTIVE_NAMES) MPI_SENDS(SEND_NAMES) MPI_RECEIVES(NAMES) MPI_ONE_SIDED(NAMES) CALL_END };
+
+enum { NO_PEER = UINT16_MAX, PERSISTENT = 1024 };
+
+__attribute__((constructor)) static void load(void) { probe_loaded(PROBE_MPI); }
+
+static uint64_t start_of_call(void) { return probe_recording() ? probe_now() : 0; }
+
+static void note(struct probe_record *r, uint64_t start)
+{
+    uint64_t took = probe_now() - start;
+    r->time_ns = start;
+    r->duration_ns = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
+    probe_append(r);
+}
+
+static void unseen(int call, const char *name, uint64_t start)
+{
+    struct probe_record r = {.time_ns = start, .kind = PROBE_UNSEEN, .call = (uint16_t)call};
+    strncpy(r.counter.event, name, sizeof r.counter.event - 1);
+    probe_append(&r);
+}
+
+// ---- collectives -------------------------------------------------------------------------------
+// False between two groups: their calls mean something else by root, count and rank.
+static bool members(MPI_Comm comm, int64_t *n, int64_t *me)
+{
+    int size = 0, rank = 0, two_groups = 1;
+    PMPI(Comm_test_inter)(comm, &two_groups);
+    PMPI(Comm_size)(comm, &size);
+    PMPI(Comm_rank)(comm, &rank);
+    *n = size;
+    *me = rank;
+    return !two_groups;
+}
+
+static void collective(int call, enum probe_op op, struct data_kind kind, int64_t count, int64_t wire, MPI_Comm comm, int64_t n, uint64_t start)
+{
+    note(&(struct probe_record){.kind = PROBE_COLLECTIVE, .call = (uint16_t)call, .op = (uint8_t)op, .type = (uint8_t)kind.type,
+                                .bytes = count * kind.size, .count = count, .address = (uint64_t)(uintptr_t)comm, .wire = (uint64_t)wire,
+                                .size = (uint16_t)n, .peer = NO_PEER},
+         start);
+}
+
+#define UNWRAP(...) __VA_ARGS__
+#define WITH(list, ...) (UNWRAP list, __VA_ARGS__)
+#define COLLECTIVE_BODY(name, arguments, op_, kind_, count_, wire_) \
+    { \
+        uint64_t start = start_of_call(); \
+        int64_t n, me; \
+        int code = PMPI(name) arguments; \
+        if (start == 0 || code != MPI_SUCCESS) \
+            return code; \
+        if (!members(comm, &n, &me)) { \
+            unseen(CALL_##name, "MPI_" #name, start); \
+            return code; \
+        } \
+        struct data_kind kind = kind_; \
+        int64_t elements = count_, size = kind.size, bytes = elements * size; \
+        (void)size, (void)bytes; \
+        collective(CALL_##name, PROBE_##op_, kind, elements, wire_, comm, n, start); \
+        return code; \
+    }
+#define COLLECTIVE(name, nonblocking, parameters, arguments, op, kind, count, wire) \
+    int MPI_##name parameters COLLECTIVE_BODY(name, arguments, op, kind, count, wire) \
+    int MPI_##nonblocking WITH(parameters, MPI_Request *request) \
+        COLLECTIVE_BODY(nonblocking, WITH(arguments, request), op, kind, count, wire)
+MPI_COLLECTIVES(COLLECTIVE)
+
+// ---- point to point ----------------------------------------------------------------------------
+struct message { enum probe_op op; struct data_kind kind; int64_t count; int peer; MPI_Comm comm; };
+
+static void point(int call, struct message m, uint64_t start)
+{
+    int me = -1, n = 0, two_groups = 0;
+    int64_t bytes = m.count * m.kind.size;
+    if (m.peer == MPI_PROC_NULL)
+        return;
+    PMPI(Comm_test_inter)(m.comm, &two_groups);
+    PMPI(Comm_size)(m.comm, &n);
+    PMPI(Comm_rank)(m.comm, &me);
+    bool to_other = m.op == PROBE_OP_SEND && (two_groups || m.peer != me);
+    note(&(struct probe_record){.kind = PROBE_POINT, .call = (uint16_t)call, .op = (uint8_t)m.op, .type = (uint8_t)m.kind.type, .bytes = bytes,
+                                .count = m.count, .address = (uint64_t)(uintptr_t)m.comm, .wire = to_other ? (uint64_t)bytes : 0,
+                                .size = (uint16_t)n, .peer = m.peer < 0 ? NO_PEER : (uint16_t)m.peer},
+         start);
+}
+
+static struct message sending(int count, MPI_Datatype type, int to, MPI_Comm comm)
+{
+    return (struct message){PROBE_OP_SEND, kind_of(type), count, to, comm};
+}
+static struct message room(int count, MPI_Datatype type, int from, MPI_Comm comm)
+{
+    return (struct message){PROBE_OP_RECEIVE, kind_of(type), count, from, comm};
+}
+// What came, which may be less than there was room for.
+static struct message came(const MPI_Status *status, int most, MPI_Datatype type, MPI_Comm comm)
+{
+    int count = MPI_UNDEFINED;
+    struct message m = room(most, type, status->MPI_SOURCE, comm);
+    if (PMPI(Get_count)(status, type, &count) == MPI_SUCCESS && count != MPI_UNDEFINED)
+        m.count = count;
+    return m;
+}
+
+// Persistent requests: what each start of one sends or offers room for.
+static struct { MPI_Request request; struct message message; } persistent[PERSISTENT];
+static int persistent_count;
+static atomic_flag persistent_busy = ATOMIC_FLAG_INIT;
+
+static void lock(void) { while (atomic_flag_test_and_set_explicit(&persistent_busy, memory_order_acquire)) continue; }
+static void unlock(void) { atomic_flag_clear_explicit(&persistent_busy, memory_order_release); }
+
+static int place_of(MPI_Request request)
+{
+    for (int i = 0; i < persistent_count; i++)
+        if (persistent[i].request == request)
+            return i;
+    return -1;
+}
+
+// Made before the first mark too: it may be started after it.
+static void keep(MPI_Request request, struct message m)
+{
+    lock();
+    if (persistent_count < PERSISTENT) {
+        persistent[persistent_count].request = request;
+        persistent[persistent_count++].message = m;
+    }
+    unlock();
+}
+
+static void started(int call, const char *name, MPI_Request request, uint64_t begin)
+{
+    lock();
+    int i = place_of(request);
+    struct message m = i >= 0 ? persistent[i].message : (struct message){0};
+    unlock();
+    if (i >= 0)
+        point(call, m, begin);
+    else
+        unseen(call, name, begin);
+}
+
+int MPI_Request_free(MPI_Request *request)
+{
+    lock();
+    int i = place_of(*request);
+    if (i >= 0)
+        persistent[i] = persistent[--persistent_count];
+    unlock();
+    return PMPI(Request_free)(request);
+}
+
+int MPI_Start(MPI_Request *request)
+{
+    uint64_t start = start_of_call();
+    int code = PMPI(Start)(request);
+    if (start != 0 && code == MPI_SUCCESS)
+        started(CALL_Start, "MPI_Start", *request, start);
+    return code;
+}
+
+int MPI_Startall(int count, MPI_Request requests[])
+{
+    uint64_t start = start_of_call();
+    int code = PMPI(Startall)(count, requests);
+    for (int i = 0; start != 0 && code == MPI_SUCCESS && i < count; i++)
+        started(CALL_Startall, "MPI_Startall", requests[i], start);
+    return code;
+}
+
+// Runs the call, and notes `what` where it succeeded.
+#define CALLED(name, arguments, what) \
+    uint64_t start = start_of_call(); \
+    int code = PMPI(name) arguments; \
+    if (start != 0 && code == MPI_SUCCESS) \
+        point(CALL_##name, what, start); \
+    return code
+
+#define SENDER(name, nonblocking, lasting) \
+    int MPI_##name(const void *b, int c, MPI_Datatype t, int to, int tag, MPI_Comm comm) \
+    { \
+        CALLED(name, (b, c, t, to, tag, comm), sending(c, t, to, comm)); \
+    } \
+    int MPI_##nonblocking(const void *b, int c, MPI_Datatype t, int to, int tag, MPI_Comm comm, MPI_Request *request) \
+    { \
+        CALLED(nonblocking, (b, c, t, to, tag, comm, request), sending(c, t, to, comm)); \
+    } \
+    int MPI_##lasting(const void *b, int c, MPI_Datatype t, int to, int tag, MPI_Comm comm, MPI_Request *request) \
+    { \
+        int code = PMPI(lasting)(b, c, t, to, tag, comm, request); \
+        if (code == MPI_SUCCESS) \
+            keep(*request, sending(c, t, to, comm)); \
+        return code; \
+    }
+MPI_SENDS(SENDER)
+
+int MPI_Recv_init(void *b, int c, MPI_Datatype t, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    int code = PMPI(Recv_init)(b, c, t, from, tag, comm, request);
+    if (code == MPI_SUCCESS)
+        keep(*request, room(c, t, from, comm));
+    return code;
+}
+
+int MPI_Irecv(void *b, int c, MPI_Datatype t, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    CALLED(Irecv, (b, c, t, from, tag, comm, request), room(c, t, from, comm));
+}
+
+int MPI_Recv(void *b, int c, MPI_Datatype t, int from, int tag, MPI_Comm comm, MPI_Status *wanted)
+{
+    MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
+    CALLED(Recv, (b, c, t, from, tag, comm, status), came(status, c, t, comm));
+}
+
+// A matched message's communicator is not asked for: the receive is noted without.
+static void matched(int call, int64_t count, MPI_Datatype type, int peer, uint64_t start)
+{
+    struct data_kind kind = kind_of(type);
+    if (peer != MPI_PROC_NULL)
+        note(&(struct probe_record){.kind = PROBE_POINT, .call = (uint16_t)call, .op = PROBE_OP_RECEIVE, .type = (uint8_t)kind.type,
+                                    .bytes = count * kind.size, .count = count, .peer = peer < 0 ? NO_PEER : (uint16_t)peer},
+             start);
+}
+
+int MPI_Mrecv(void *b, int c, MPI_Datatype t, MPI_Message *message, MPI_Status *wanted)
+{
+    uint64_t start = start_of_call();
+    MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
+    int code = PMPI(Mrecv)(b, c, t, message, status), count = c;
+    if (start != 0 && code == MPI_SUCCESS) {
+        PMPI(Get_count)(status, t, &count);
+        matched(CALL_Mrecv, count == MPI_UNDEFINED ? c : count, t, status->MPI_SOURCE, start);
+    }
+    return code;
+}
+
+int MPI_Imrecv(void *b, int c, MPI_Datatype t, MPI_Message *message, MPI_Request *request)
+{
+    uint64_t start = start_of_call();
+    int code = PMPI(Imrecv)(b, c, t, message, request);
+    if (start != 0 && code == MPI_SUCCESS)
+        matched(CALL_Imrecv, c, t, MPI_ANY_SOURCE, start);
+    return code;
+}
+
+int MPI_Sendrecv(const void *s, int sn, MPI_Datatype st, int to, int to_tag, void *r, int rn, MPI_Datatype rt, int from, int from_tag, MPI_Comm comm,
+                 MPI_Status *wanted)
+{
+    uint64_t start = start_of_call();
+    MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
+    int code = PMPI(Sendrecv)(s, sn, st, to, to_tag, r, rn, rt, from, from_tag, comm, status);
+    if (start != 0 && code == MPI_SUCCESS) {
+        point(CALL_Sendrecv, sending(sn, st, to, comm), start);
+        point(CALL_Sendrecv, came(status, rn, rt, comm), start);
+    }
+    return code;
+}
+
+int MPI_Sendrecv_replace(void *b, int c, MPI_Datatype t, int to, int to_tag, int from, int from_tag, MPI_Comm comm, MPI_Status *wanted)
+{
+    uint64_t start = start_of_call();
+    MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
+    int code = PMPI(Sendrecv_replace)(b, c, t, to, to_tag, from, from_tag, comm, status);
+    if (start != 0 && code == MPI_SUCCESS) {
+        point(CALL_Sendrecv_replace, sending(c, t, to, comm), start);
+        point(CALL_Sendrecv_replace, came(status, c, t, comm), start);
+    }
+    return code;
+}
+
+// ---- one-sided ---------------------------------------------------------------------------------
+#define ONE_SIDED(name, parameters, arguments) \
+    int MPI_##name parameters \
+    { \
+        uint64_t start = start_of_call(); \
+        int code = PMPI(name) arguments; \
+        if (start != 0 && code == MPI_SUCCESS) \
+            unseen(CALL_##name, "MPI_" #name, start); \
+        return code; \
+    }
+MPI_ONE_SIDED(ONE_SIDED)
