@@ -147,6 +147,20 @@ nccl_result ncclCommInitAll(nccl_comm *comms, int n, const int *devices)
     return result;
 }
 
+// The end of one is noted as one of no ranks.
+#define END(name) \
+    nccl_result name(nccl_comm comm); \
+    nccl_result name(nccl_comm comm) \
+    { \
+        uint64_t start = start_of_call(); \
+        nccl_result result = REAL(name)(comm); \
+        if (start != 0 && result == NCCL_SUCCESS) \
+            note(&(struct probe_record){.kind = PROBE_CONNECT, .call = CALL_##name, .address = (uint64_t)(uintptr_t)comm}, start); \
+        return result; \
+    }
+END(ncclCommDestroy)
+END(ncclCommAbort)
+
 // ---- groups ------------------------------------------------------------------------------------
 nccl_result ncclGroupStart(void);
 nccl_result ncclGroupStart(void)

@@ -32,10 +32,10 @@
     X(ncclRecv, (void *r, size_t c, nccl_type t, int from, nccl_comm comm, nccl_stream q), (r, c, t, from, comm, q), \
       POINT, OP_RECEIVE, no_reduction, count, 0, from)
 
-// Those with a wrapper of their own: what makes and ends communicators, and groups.
+// Those with a wrapper of their own: what makes and ends communicators.
 #define NCCL_COMMUNICATORS(X) \
     X(ncclCommInitRank) X(ncclCommInitRankConfig) X(ncclCommInitRankScalable) X(ncclCommInitAll) X(ncclCommSplit) X(ncclCommShrink) \
-    X(ncclCommDestroy) X(ncclCommAbort) X(ncclGroupStart) X(ncclGroupEnd)
+    X(ncclCommDestroy) X(ncclCommAbort)
 
 // Noted as unseen: the target has no call that could be counted.
 #define NCCL_ONE_SIDED(X) X(ncclPutSignal)
