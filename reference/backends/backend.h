@@ -72,6 +72,7 @@ static inline int64_t backend_all_reduce_work(int64_t count, int size)
 
 extern const struct backend backend_serial; // exactly one rank
 extern const struct backend backend_mpi;
+extern const struct backend backend_null;   // moves nothing: what communication costs is measured against it, and nothing is ever judged on it
 
 // What `allocate`, `release` and `copy` are where the memory is the host's.
 void *backend_host_allocate(size_t bytes);

@@ -74,7 +74,14 @@ static bool make_data(const struct fsdp_case *c, struct tensors *data, uint64_t 
     return true;
 }
 
-static bool one_step(struct engine *e, double *loss, struct error *error)
+bool bench_tensors(const struct fsdp_case *c, struct tensors *init, struct tensors *data, struct error *error)
+{
+    uint64_t state = c->seed % 2147483646 + 1;
+    make_init(c, init, &state);
+    return make_data(c, data, &state, error);
+}
+
+bool bench_step(struct engine *e, double *loss, struct error *error)
 {
     bool skipped;
     double norm, scale, micro_loss;
@@ -97,7 +104,7 @@ static bool time_steps(struct engine *e, int steps, struct error *error)
         if (!comm_barrier(&e->comm, error))
             return false;
         double start = comm_seconds();
-        if (!one_step(e, &loss, error) || !comm_barrier(&e->comm, error))
+        if (!bench_step(e, &loss, error) || !comm_barrier(&e->comm, error))
             return false;
         double seconds = comm_seconds() - start;
         if (e->rank == 0)
@@ -113,9 +120,7 @@ static bool run(const struct fsdp_case *c, struct comm_world *world, int steps, 
 {
     struct tensors init = {0}, data = {0};
     struct engine e;
-    uint64_t state = c->seed % 2147483646 + 1;
-    make_init(c, &init, &state);
-    bool ok = make_data(c, &data, &state, error) && engine_open(&e, c, world, &data, &init, error);
+    bool ok = bench_tensors(c, &init, &data, error) && engine_open(&e, c, world, &data, &init, error);
     if (ok) {
         ok = time_steps(&e, steps, error);
         engine_close(&e);

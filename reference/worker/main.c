@@ -5,6 +5,7 @@
 #include "harness/protocol/case.h"
 #include "reference/truth/truth.h"
 #include "reference/worker/bench.h"
+#include "reference/worker/overlap.h"
 #include "reference/worker/serve.h"
 #include "version.h"
 
@@ -29,6 +30,7 @@ static int help(void)
          "  --worker            serve the cases of $FSDPMARK_JOB/job.json (docs/protocol.md); under mpirun for several ranks\n"
          "  --truth FOLDER...   make the truth of FOLDER/case.json into FOLDER\n"
          "  --bench CASE.json   time the steps of a case's model and sharding; one JSON line a step\n"
+         "  --overlap CASE.json [STEPS]  time what of the communication of a step is not hidden (reference/worker/overlap.h)\n"
          "  --version, --help");
     return 0;
 }
@@ -72,10 +74,12 @@ int main(int argc, char **argv)
         return truth(argc - 2, argv + 2);
     if (!strcmp(verb, "--bench") && argc > 2)
         return bench_run(argc - 2, argv + 2);
+    if (!strcmp(verb, "--overlap") && argc > 2)
+        return overlap_run(argc - 2, argv + 2);
     if (!strcmp(verb, "--version") && argc == 2)
         return version();
     if (!strcmp(verb, "--help") && argc == 2)
         return help();
-    fprintf(stderr, "fsdp-reference: found '%s', expected --worker, --truth FOLDER..., --bench CASE.json, --version or --help\n", verb);
+    fprintf(stderr, "fsdp-reference: found '%s', expected --worker, --truth FOLDER..., --bench CASE.json, --overlap CASE.json, --version or --help\n", verb);
     return 2;
 }

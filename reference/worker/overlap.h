@@ -1,0 +1,15 @@
+// How much of the communication of a step computation does not hide.
+//
+// exposed = step - the same step on the null backend (reference/backends/null.c: collectives end at once): the time that communication adds
+// to a step, waiting and the work that it takes from the cores together. And overlap must pay: the step against the same step in series
+// (no prefetch, so that every collective is waited for where it starts).
+// The three take turns step by step in one process a rank, barrier to barrier, so that each difference is of neighbours in time. Each figure is
+// the median over the steps, with the nonparametric interval of 95 % from order statistics (Hoefler and Belli, SC 2015).
+#ifndef REFERENCE_WORKER_OVERLAP_H
+#define REFERENCE_WORKER_OVERLAP_H
+
+// arguments: CASE.json [STEPS]. Rank 0 prints a JSON line for each step {"step", "seconds", "free_seconds", "serial_seconds"}, and the summary
+// {"steps", "seconds", "exposed_seconds", "exposed_share", "over_serial"}: each figure [median, low, high]. Returns the exit status.
+int overlap_run(int count, char **arguments);
+
+#endif
