@@ -46,6 +46,11 @@ endif
 endif
 DEP_CFLAGS := $(shell pkg-config --cflags $(REQUIRED) 2>/dev/null)
 DEP_LIBS := $(shell pkg-config --libs $(filter-out ompi-c,$(REQUIRED)) 2>/dev/null) -lm -lpthread -ldl
+# Optional: PAPI, and libsde of the same package, by which the reference publishes events of its own.
+PAPI := $(call have,papi)
+SDE := $(if $(PAPI),$(shell $(CC) $(shell pkg-config --cflags papi) -include sde_lib.h -E -x c /dev/null >/dev/null 2>&1 && echo sde))
+PAPI_LIBS := $(if $(PAPI),-Wl$(comma)--as-needed $(shell pkg-config --libs papi) $(if $(SDE),-lsde) -Wl$(comma)--no-as-needed)
+DEP_CFLAGS += $(if $(PAPI),-DFSDPMARK_PAPI $(shell pkg-config --cflags papi)) $(if $(SDE),-DFSDPMARK_SDE)
 MPI_LIBS := $(shell pkg-config --libs ompi-c 2>/dev/null)
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo +)
 
@@ -152,13 +157,13 @@ $(BUILD)/libfsdpmark-probe-%.so: $(BUILD)/probe/%.o $(BUILD)/libfsdpmark-probe.s
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 $(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
 	$(call say,LD,$@)
-	$(Q)$(LINK) $(DEP_LIBS)
+	$(Q)$(LINK) $(DEP_LIBS) $(PAPI_LIBS)
 $(BUILD)/fsdp-reference: $(call obj,$(WORKER)) $(filter-out %/libharness.a,$(LIBS))
 	$(call say,LD,$@)
-	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS)
+	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS) $(PAPI_LIBS)
 $(BUILD)/fsdp-reference-faulty: $(patsubst %.c,$(BUILD)/faulty/%.o,$(WORKER) $(ENGINE)) $(filter-out %/libharness.a %/libreference.a,$(LIBS))
 	$(call say,LD,$@)
-	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS)
+	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS) $(PAPI_LIBS)
 $(BUILD)/fsdpmark-null: $(call obj,$(NULL)) $(BUILD)/libfsdpmark.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(PUBLIC_NEEDS)
@@ -168,13 +173,13 @@ $(BUILD)/fsdpmark-null: $(call obj,$(NULL)) $(BUILD)/libfsdpmark.a
 define test_program
 $$(BUILD)/tests/$(subst /tests/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS) | $$(PROGRAMS) $$(PROBE_LIBS)
 	$$(call say,LD,$$@)
-	$$(Q)mkdir -p $$(@D) && $$(LINK) -lcmocka $$(DEP_LIBS) $$(MPI_LIBS)
+	$$(Q)mkdir -p $$(@D) && $$(LINK) -lcmocka $$(DEP_LIBS) $$(MPI_LIBS) $$(PAPI_LIBS)
 endef
 $(foreach t,$(TESTS),$(eval $(call test_program,$(t))))
 define bench_program
 $$(BUILD)/bench/$(subst /bench/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS)
 	$$(call say,LD,$$@)
-	$$(Q)mkdir -p $$(@D) && $$(LINK) $$(DEP_LIBS) $$(MPI_LIBS)
+	$$(Q)mkdir -p $$(@D) && $$(LINK) $$(DEP_LIBS) $$(MPI_LIBS) $$(PAPI_LIBS)
 endef
 $(foreach t,$(BENCHES),$(eval $(call bench_program,$(t))))
 
@@ -263,7 +268,7 @@ uninstall:
 info:
 	@printf '%-14s %s\n' version '$(VERSION) $(COMMIT)' compiler '$(shell $(CC) --version | head -1)' flags '$(CFLAGS)'
 	@printf '%-14s %s\n' $(foreach p,$(REQUIRED) cmocka,$(p) '$(or $(call have,$(p)),missing: make setup)') \
-	  papi '$(or $(call have,papi),not found: counters will be unavailable)' \
+	  papi '$(or $(PAPI),not found: check --counters refuses)' sde '$(if $(SDE),with PAPI,not found: the reference publishes no software-defined events)' \
 	  gnuplot '$(or $(shell gnuplot --version 2>/dev/null),not found: reports will have no figures)' \
 	  nvcc '$(or $(shell nvcc --version 2>/dev/null | sed -n 's/.*release //p'),not found) (no CUDA source in this build)' \
 	  venv '$(if $(wildcard build/venv/bin/python),build/venv,none: make implementations)'

@@ -235,5 +235,6 @@ void plan_free(struct plan *p)
     for (int i = 0; i < p->count; i++)
         planned_free(&p->cases[i]);
     free(p->cases);
+    free(p->counters);
     *p = (struct plan){0};
 }

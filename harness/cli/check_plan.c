@@ -10,6 +10,7 @@
 #include "harness/cases/strings.h"
 #include "harness/cli/check.h"
 #include "harness/launch/interrupt.h"
+#include "harness/probes/counters.h"
 #include "harness/probes/summary.h"
 #include "harness/protocol/memory.h"
 
@@ -21,12 +22,19 @@ static bool names_launcher(const struct implementation *i, const char *asked, st
     return asked == NULL || error_set(error, "--launcher: found '%s', which the manifest of %s does not name", asked, i->name);
 }
 
+// The papi probe needs to know what to count; --counters asks for the probe.
+static bool plan_counters(const struct check_request *r, struct plan *plan, struct error *error)
+{
+    plan->probes |= (unsigned)(r->counters != NULL) << PROBE_PAPI;
+    return !(plan->probes >> PROBE_PAPI & 1) || counters_resolve(r->counters != NULL ? r->counters : "default", &plan->counters, error);
+}
+
 static bool plan_cases(const struct check_request *r, const char *case_file, struct check_subject *s, struct error *error)
 {
     struct selection selection = {.suite = r->suite, .profile = r->profile, .pattern = r->pattern, .case_file = case_file,
                                   .seed = (uint64_t)r->seed, .scale = 1};
     return names_launcher(&s->implementation, r->launcher, error) && plan_make(&selection, &s->implementation, &s->plan, error) &&
-           (r->probes == NULL || probe_set(r->probes, &s->plan.probes, error)) &&
+           (r->probes == NULL || probe_set(r->probes, &s->plan.probes, error)) && plan_counters(r, &s->plan, error) &&
            session_installed(&s->implementation, error); // last: it may take seconds
 }
 
@@ -105,8 +113,11 @@ static int draw_random(const struct check_request *r, char path[64], struct erro
 
 bool check_plan(const struct check_request *r, struct check_subjects *out, struct error *error)
 {
-    char drawn[64];
+    char drawn[64], *counters = NULL;
     *out = (struct check_subjects){0};
+    if (r->counters != NULL && !counters_resolve(r->counters, &counters, error)) // before what takes time
+        return false;
+    free(counters);
     int random = r->random != 0 ? draw_random(r, drawn, error) : -1;
     bool ok = r->random == 0 || random >= 0;
     const char *case_file = random >= 0 ? drawn : r->case_file;

@@ -129,6 +129,7 @@ static bool resumes_alone(const struct command *command, const struct check_requ
         {"implementation", r->implementations.count > 0}, {"all-implementations", r->all}, {"waivers", r->waivers != NULL},
         {"no-waivers", r->no_waivers}, {"profile", r->profile != NULL}, {"pattern", r->pattern != NULL},
         {"case", r->case_file != NULL}, {"random", r->random != 0}, {"seed", r->seed != 0}, {"launcher", r->launcher != NULL}, {"no-gate", r->ungated}, {"probes", r->probes != NULL},
+        {"counters", r->counters != NULL},
     };
     for (size_t i = 0; r->resume != 0 && i < sizeof others / sizeof *others; i++)
         if (others[i].given)
@@ -158,6 +159,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         {"deadline", 0, OPTION_SECONDS, &r.deadline_s, "S", "seconds without an event that make a hang (60); a start gets three times that"},
         {"budget", 0, OPTION_RATIO, &r.budget, "X", "ratio to the measured noise allowed in the calibrated layer"},
         {"probes", 0, OPTION_TEXT, &r.probes, "LIST", "none, or some of heap,socket,mpi,nccl,cuda,papi; default as the profile says (docs/probes.md)"},
+        {"counters", 0, OPTION_TEXT, &r.counters, "EVENTS", "PAPI events to count in each phase, or default (docs/probes.md)"},
         {"waivers", 0, OPTION_TEXT, &r.waivers, "FILE", "known failures; default those of the suite (docs/waivers.md)"},
         {"no-waivers", 0, OPTION_FLAG, &r.no_waivers, NULL, "every FAIL counts"},
         {"suite", 0, OPTION_TEXT, &r.suite, "FOLDER", "the suite; default $FSDPMARK_SUITE, or the one beside the program"},
@@ -175,6 +177,8 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         return 2;
     if (r.all && r.implementations.count > 0)
         return options_bad(cli->command, "--all-implementations: found with --implementation, expected it alone");
+    if (r.counters != NULL && r.probes != NULL && strcmp(r.probes, "none") == 0)
+        return options_bad(cli->command, "--counters: found with --probes none, expected it without: a probe counts");
     if (r.waivers != NULL && r.no_waivers)
         return options_bad(cli->command, "--waivers: found with --no-waivers, expected one of them");
     if (r.implementations.count == 0 && !r.all)

@@ -44,6 +44,15 @@ enum probe_type { PROBE_TYPE_OTHER, PROBE_F32, PROBE_F64, PROBE_BF16, PROBE_F16,
 // What a reduction of NCCL's does; NONE where a call reduces nothing or does not say.
 enum probe_reduction { PROBE_REDUCTION_NONE, PROBE_SUM, PROBE_PRODUCT, PROBE_MAX, PROBE_MIN, PROBE_AVERAGE, PROBE_REDUCTION_OTHER };
 
+// A PROBE_COUNTER: `op` says what its value is of, `type` whether there is one.
+enum probe_scope {
+    PROBE_OF_PROCESS, // change over the phase, of all threads
+    PROBE_OF_THREAD,  // of the thread that sets the marks alone
+    PROBE_OF_MACHINE, // of everything on the machine: the same on all its ranks
+    PROBE_LEVEL       // no change: the level at the end of the phase
+};
+enum probe_told { PROBE_COUNTED, PROBE_UNCOUNTED }; // UNCOUNTED: the event is not available, value is PAPI's error
+
 struct probe_record {
     uint64_t time_ns;    // CLOCK_MONOTONIC at the start of the call
     uint32_t kind;       // enum probe_kind; written last

@@ -24,7 +24,8 @@ struct probe_traffic {
 // Live bytes at the begin and the end of the phase, and the largest in it. From the first mark of the case on; it may be negative.
 struct probe_live { int64_t begin, end, peak; };
 
-struct probe_counter { const char *event; int64_t value; };
+// reason: 0, or PAPI's error where the event is not available; then there is no value.
+struct probe_counter { const char *event; int64_t value; enum probe_scope scope; int reason; };
 
 struct probe_phase {
     const char *name;          // "forward"

@@ -52,7 +52,7 @@ static char *preload(const struct engine *e, struct error *error)
 const char **probing_environment(const struct engine *e, struct error *error)
 {
     const struct string_list *own = &e->implementation->environment;
-    const char **out = memory_zeros((size_t)own->count + 3, sizeof *out);
+    const char **out = memory_zeros((size_t)own->count + 4, sizeof *out);
     char names[64], *loads = NULL;
     for (int i = 0; i < own->count; i++)
         out[i] = own->items[i];
@@ -65,6 +65,8 @@ const char **probing_environment(const struct engine *e, struct error *error)
     }
     out[own->count] = loads;
     out[own->count + 1] = memory_format("FSDPMARK_PROBES=%s", names);
+    if (e->plan->counters != NULL)
+        out[own->count + 2] = memory_format("FSDPMARK_COUNTERS=%s", e->plan->counters);
     return out;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "harness/protocol/memory.h"
+#include "harness/run/counting.h"
 #include "harness/run/engine.h"
 #include "harness/run/space.h"
 #include "harness/store/verdicts.h"
@@ -189,6 +190,8 @@ static int collect_results(struct service *s, int position, struct answer *answe
         probing_read(s, position, &unread);
         j.probes = e->state[index].probes;
         j.probe_error = unread.text[0] ? unread.text : NULL;
+        if (e->plan->counters != NULL)
+            counting_figures(e->plan->counters, j.probes, s->world_size, j.probe_error, figures);
         double began_s = launch_now();
         count = judge_case(&j, results, ENGINE_RESULTS - 1, e->state[index].digest);
         e->counts->checks_s += launch_now() - began_s;

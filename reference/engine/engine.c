@@ -144,6 +144,7 @@ bool engine_step(struct engine *e, bool *skipped, double *loss_scale, struct err
     if (!loss_scale_overflow(e, skipped, error) || (!*skipped && !update_parameters(e, error)))
         return false;
     loss_scale_update(e, *skipped);
+    e->steps++;
     return true;
 }
 

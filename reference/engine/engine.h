@@ -137,6 +137,7 @@ struct engine {
     bool *used;                // [parameter_count] some call reads it
     bool *has_gradient;        // [parameter_count] since zero_grad
     int64_t *updates;          // [parameter_count] optimizer steps so far
+    int64_t steps;             // of the program so far, skipped ones too
     struct loss_scale scale;
     bool own_overflow;         // this rank's own gradients, before the reduction: only a seeded fault looks
     int tokens_step;           // step of `tokens`, -1: none

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference/engine/engine.h"
+#include "reference/engine/publish.h"
 #include "reference/worker/serve.h"
 
 enum { DEFAULT_STEPS = 20 };
@@ -122,7 +122,9 @@ static bool run(const struct fsdp_case *c, struct comm_world *world, int steps, 
     struct engine e;
     bool ok = bench_tensors(c, &init, &data, error) && engine_open(&e, c, world, &data, &init, error);
     if (ok) {
+        publish_engine(&e);
         ok = time_steps(&e, steps, error);
+        publish_engine(NULL);
         engine_close(&e);
     }
     tensors_free(&init);
@@ -145,6 +147,7 @@ int bench_run(int count, char **arguments)
         return 2;
     }
     serve_threads();
+    publish_open();
     bool ok = comm_world_open(&world, serve_backend(c.world_size), serve_deadline(), &error) && run(&c, &world, steps, &error);
     if (ok)
         comm_world_close(&world);

@@ -11,6 +11,7 @@
 
 #include "harness/library/handle.h"
 #include "reference/engine/fault.h"
+#include "reference/engine/publish.h"
 #include "reference/worker/answers.h"
 #include "reference/worker/program.h"
 
@@ -52,8 +53,10 @@ static bool train(fsdpmark *f, struct comm_world *world, struct error *error)
         answers_hello(f, c, NULL, world);
         return false;
     }
+    publish_engine(&e);
     bool ok = answers_hello(f, c, &e, world) && answers_shards(f, &e) && program_run(f, &e, error) && answers_shards(f, &e) &&
               answers_memory(f, &e) && answers_traffic(f, &e) && comm_barrier(&e.comm, error) && fsdpmark_done(f);
+    publish_engine(NULL);
     engine_close(&e);
     return ok;
 }
@@ -81,6 +84,7 @@ int serve_job(void)
     fsdpmark *f = fsdpmark_open("reference", FSDPMARK_VERSION);
     if (!fsdpmark_error(f)) {
         serve_threads();
+        publish_open();
         bool open = comm_world_open(&world, serve_backend(fsdpmark_size(f)), serve_deadline(), &error);
         if (open && expect_place(f, &world, &error))
             serve_cases(f, &world);
