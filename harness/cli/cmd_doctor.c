@@ -12,6 +12,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/launch/launch.h"
+#include "harness/probes/counters.h"
 #include "harness/protocol/memory.h"
 #include "harness/run/stamp.h"
 
@@ -210,6 +211,55 @@ static bool look_at_implementations(const struct cli *cli, const char *suite, js
     return ok;
 }
 
+// ---- PAPI ----
+
+struct papi_look { json_t *list; bool as_json; };
+
+// A component of PAPI: what it counts here, or its own reason.
+static void look_at_component(void *context, const struct counters_component *c)
+{
+    struct papi_look *l = context;
+    char name[64], text[1200];
+    bool has = c->reason[0] == 0;
+    snprintf(name, sizeof name, "PAPI %.50s", c->name);
+    snprintf(text, sizeof text, "%.300s", c->reason);
+    if (has)
+        snprintf(text, sizeof text, "%d events%s%s%s%s", c->events, c->usable[0] ? "; counts " : "", c->usable, c->refused[0] ? "; refuses " : "", c->refused);
+    say(l->list, l->as_json, name, has, false, text, c->about, strcmp(c->name, "sde") == 0 ? "none needed: events are looked for in each worker" : "as the reason says");
+}
+
+static bool is_energy(const char *name)
+{
+    return strcmp(name, "rapl") == 0 || strcmp(name, "powercap") == 0 || strcmp(name, "nvml") == 0;
+}
+
+static void look_for_energy(void *context, const struct counters_component *c)
+{
+    if (is_energy(c->name))
+        snprintf(context, 300, "%s%.250s", c->reason[0] ? "" : "+", c->reason[0] ? c->reason : c->name);
+    else if (strstr(c->usable, "RAPL_ENERGY") != NULL)
+        snprintf(context, 300, "+%s", c->name);
+}
+
+static void look_at_papi(json_t *list, bool as_json)
+{
+    char why[300], text[300], energy[300] = "-this PAPI has no component rapl, powercap or nvml, and perf_event tells no energy here";
+    struct papi_look l = {list, as_json};
+    if (counters_components(look_at_component, &l, why, sizeof why) == 0) {
+        say(list, as_json, "PAPI components", false, false, why, "check --counters refuses", "make setup (package libpapi-dev), then make");
+        return;
+    }
+    counters_components(look_for_energy, energy, why, sizeof why);
+    say(list, as_json, "PAPI energy", energy[0] == '+', false, energy[0] == '+' || energy[0] == '-' ? energy + 1 : energy, "no energy in check --counters",
+        "a PAPI that was built with one of them, and the right to read it");
+    counters_thread_reason(text, sizeof text);
+    say(list, as_json, "PAPI threads", text[0] == 0, false, text[0] ? text : "every thread of a worker is counted", "the thread that sets the marks is counted alone",
+        "a machine with hardware counters: PAPI tries one before it attaches");
+    counters_kernel_reason(text, sizeof text);
+    say(list, as_json, "PAPI kernel", text[0] == 0, false, text[0] ? text : "what the kernel does for a worker is counted in it",
+        "user mode is counted alone, context switches not at all", "root, or /proc/sys/kernel/perf_event_paranoid at 1 or less");
+}
+
 int cmd_doctor(const struct cli *cli, int argc, char **argv)
 {
     bool as_json = false;
@@ -231,6 +281,7 @@ int cmd_doctor(const struct cli *cli, int argc, char **argv)
         lacking += r->required && !has;
         say(list, as_json, r->name, has, r->required, text, r->without, r->remedy);
     }
+    look_at_papi(list, as_json);
     bool ok = look_at_implementations(cli, suite, list, as_json);
     if (as_json && ok) {
         json_dumpf(list, stdout, JSON_INDENT(2));

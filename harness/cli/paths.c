@@ -9,6 +9,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/protocol/memory.h"
+#include "harness/report/counters.h"
 
 static char *program_folder(const struct cli *cli)
 {
@@ -103,4 +104,5 @@ void cli_print_table(const struct stored_run *run, bool verbose, FILE *out)
     bool terminal = isatty(fileno(out));
     struct report_options o = {.color = terminal && getenv("NO_COLOR") == NULL, .verbose = verbose, .columns = report_columns(out)};
     report_table(run, &o, out);
+    report_counters(run, out);
 }
