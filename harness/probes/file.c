@@ -76,6 +76,10 @@ bool probe_file_record(const struct probe_file *f, uint64_t i, const struct prob
         return damaged(f, i, "kind", kind, PROBE_KINDS, error);
     if (kind == PROBE_MARK)
         return text_ends(f, i, r->mark.phase, sizeof r->mark.phase, error);
+    if (kind == PROBE_COUNTER && r->op > PROBE_LEVEL)
+        return damaged(f, i, "op", r->op, PROBE_LEVEL + 1, error);
+    if (kind == PROBE_COUNTER && r->type > PROBE_UNCOUNTED)
+        return damaged(f, i, "type", r->type, PROBE_UNCOUNTED + 1, error);
     if (kind == PROBE_COUNTER || kind == PROBE_UNSEEN)
         return text_ends(f, i, r->counter.event, sizeof r->counter.event, error);
     if ((kind == PROBE_COLLECTIVE || kind == PROBE_POINT) && r->op >= PROBE_OPS)

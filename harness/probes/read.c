@@ -99,7 +99,9 @@ static void add_unseen(struct reading *r, const struct probe_record *record)
 static void add_counter(struct reading *r, struct probe_phase *p, const struct probe_record *record)
 {
     p->counters = memory_grow(p->counters, (size_t)p->counter_count, sizeof *p->counters);
-    p->counters[p->counter_count++] = (struct probe_counter){keep_name(r, record->counter.event), record->counter.value};
+    bool counted = record->type == PROBE_COUNTED;
+    p->counters[p->counter_count++] = (struct probe_counter){keep_name(r, record->counter.event), counted ? record->counter.value : 0,
+                                                             (enum probe_scope)record->op, counted ? 0 : (int)record->counter.value};
 }
 
 static void add(struct reading *r, const struct probe_record *record)

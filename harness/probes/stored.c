@@ -60,7 +60,9 @@ static json_t *phase_json(const struct probe_phase *p, double zero_s)
     set_live(o, "device", &p->device);
     set_list(o, "traffic", traffic_json(p));
     for (int i = 0; i < p->counter_count; i++) {
-        if (i == 0)
+        if (p->counters[i].reason != 0)
+            continue; // an event that was not available has no value
+        if (json_object_get(o, "counters") == NULL)
             json_object_set_new(o, "counters", json_object());
         json_object_set_new(json_object_get(o, "counters"), p->counters[i].event, json_integer(p->counters[i].value));
     }
@@ -164,7 +166,7 @@ static void read_counters(json_t *object, struct probe_phase *out)
     const char *event;
     json_t *value;
     out->counters = memory_zeros(json_object_size(object) + 1, sizeof *out->counters);
-    json_object_foreach(object, event, value) out->counters[out->counter_count++] = (struct probe_counter){event, json_integer_value(value)};
+    json_object_foreach(object, event, value) out->counters[out->counter_count++] = (struct probe_counter){.event = event, .value = json_integer_value(value)};
 }
 
 static bool read_phase(json_t *o, struct probe_phase *out)

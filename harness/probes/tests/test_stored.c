@@ -18,7 +18,7 @@
 static struct probe_traffic gather = {PROBE_COLLECTIVE, PROBE_ALL_GATHER, PROBE_F32, 2, 0, 3, 1200, 600, 0.0005};
 static struct probe_traffic sends[] = {{PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 77, 2, 100, 0, 0},
                                        {PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 78, 5, 900, 0, 0.001}};
-static struct probe_counter counter = {"PAPI_TOT_CYC", 123456789012};
+static struct probe_counter counter = {.event = "PAPI_TOT_CYC", .value = 123456789012};
 static struct probe_phase phases[2][2] = {
     {{.name = "forward", .step = 0, .begin_s = 100, .end_s = 100.25, .heap = {-5, 10, 4096}, .traffic_count = 1, .traffic = &gather},
      {.name = "step", .step = 1, .begin_s = 100.25, .end_s = 100.5, .device = {1, 2, 3}, .counter_count = 1, .counters = &counter}},
