@@ -225,7 +225,10 @@ static void look_at_component(void *context, const struct counters_component *c)
     snprintf(text, sizeof text, "%.300s", c->reason);
     if (has)
         snprintf(text, sizeof text, "%d events%s%s%s%s", c->events, c->usable[0] ? "; counts " : "", c->usable, c->refused[0] ? "; refuses " : "", c->refused);
-    say(l->list, l->as_json, name, has, false, text, c->about, strcmp(c->name, "sde") == 0 ? "none needed: events are looked for in each worker" : "as the reason says");
+    if (strcmp(c->name, "sde") == 0)
+        say(l->list, l->as_json, name, true, false, "software-defined events are looked for in each worker; the reference publishes some", "", "");
+    else
+        say(l->list, l->as_json, name, has, false, text, c->about, "what the reason asks for");
 }
 
 static bool is_energy(const char *name)

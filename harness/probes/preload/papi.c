@@ -198,7 +198,7 @@ static void record(struct counter *c, long long now)
 {
     struct probe_record r = {.time_ns = probe_now(), .kind = PROBE_COUNTER, .op = (uint8_t)c->scope,
                              .type = c->reason != 0 ? PROBE_UNCOUNTED : PROBE_COUNTED};
-    strncpy(r.counter.event, counter_key(c->name), sizeof r.counter.event - 1);
+    snprintf(r.counter.event, sizeof r.counter.event, "%s", counter_key(c->name));
     r.counter.value = c->reason != 0 ? c->reason : c->scope == PROBE_LEVEL ? now : now - c->before;
     c->before = now;
     probe_append(&r);
