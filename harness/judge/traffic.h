@@ -88,6 +88,19 @@ int traffic_compare(const struct traffic_plan *plan, const struct traffic_seen *
 // The gap in words that name the excess, and the fault classes that it fits.
 void traffic_gap_text(const struct fsdp_case *c, const struct traffic_plan *plan, const struct traffic_gap *gap, char *text, size_t size, const char **classes);
 
+// The choice whose plan is nearest to what the probes saw on all ranks, and where the rank that is farthest from it parts from it.
+struct traffic_match {
+    struct traffic_choice choice;
+    struct traffic_plan plan;  // of that rank
+    int rank, gap_count;
+    struct traffic_gap gaps[TRAFFIC_GAPS];
+    int64_t calls, scalars, most_scalars, barriers, points; // most_scalars: in one phase; the others of all ranks
+    double wire_seen, wire_expected;                // bytes, of all ranks
+};
+// Errors: phases that do not follow the program. Owned by the caller: traffic_match_free.
+bool traffic_nearest(const struct evidence *e, struct traffic_match *out, struct error *error);
+void traffic_match_free(struct traffic_match *m);
+
 // Which witness there is for a case. NONE: nothing moved anywhere.
 enum traffic_witness { TRAFFIC_UNSEEN, TRAFFIC_COLLECTIVES, TRAFFIC_POINTS, TRAFFIC_SOCKETS };
 enum traffic_witness traffic_witness(const struct evidence *e);

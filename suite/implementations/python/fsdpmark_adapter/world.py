@@ -15,6 +15,7 @@ class World:
         if gpu:
             torch.cuda.set_device(self.device)
         self.meshes = {}
+        self.backend = "nccl" if gpu else "gloo"  # of the model's collectives
         # gloo beside NCCL: observations travel as objects on the CPU
         dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", rank=rank, world_size=size,
                                 timeout=timedelta(minutes=5))
