@@ -176,6 +176,12 @@ $$(BUILD)/tests/$(subst /tests/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS) | $$(PRO
 	$$(Q)mkdir -p $$(@D) && $$(LINK) -lcmocka $$(DEP_LIBS) $$(MPI_LIBS) $$(PAPI_LIBS)
 endef
 $(foreach t,$(TESTS),$(eval $(call test_program,$(t))))
+# Stand-ins for libraries that are not here, which the tests' programs call: build/tests/libstandin-NAME.so.
+STANDINS := $(patsubst harness/probes/tests/standin_%.c,$(BUILD)/tests/libstandin-%.so,$(wildcard harness/probes/tests/standin_*.c))
+$(BUILD)/tests/libstandin-%.so: harness/probes/tests/standin_%.c | generated
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(filter-out $(SAN_FLAGS),$(CFLAGS)) -fPIC -shared -Wl,-soname,$(@F) $< -o $@
+$(TEST_PROGRAMS): | $(STANDINS)
 define bench_program
 $$(BUILD)/bench/$(subst /bench/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS)
 	$$(call say,LD,$$@)

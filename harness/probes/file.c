@@ -19,6 +19,8 @@ static bool header_fine(const struct probe_file *f, struct error *error)
         return error_set(error, "%s: found version %u, expected %u", f->path, h->version, PROBE_VERSION);
     if (h->capacity > room)
         return error_set(error, "%s: found room for %" PRIu64 " records, expected %" PRIu64 " as its header says: truncated", f->path, room, h->capacity);
+    if (atomic_load(&h->room) > h->capacity)
+        return error_set(error, "%s: found %" PRIu64 " records with room, expected at most %" PRIu64 ": damaged", f->path, atomic_load(&h->room), h->capacity);
     return true;
 }
 
@@ -45,8 +47,9 @@ bool probe_file_open(const char *path, struct probe_file *out, struct error *err
         probe_file_close(out);
         return false;
     }
-    uint64_t claimed = atomic_load(&out->header->next);
-    out->count = claimed < out->header->capacity ? claimed : out->header->capacity;
+    // Not beyond the room: a hole cannot be read where the file system is full.
+    uint64_t claimed = atomic_load(&out->header->next), room = atomic_load(&out->header->room);
+    out->count = claimed < room ? claimed : room;
     return true;
 }
 

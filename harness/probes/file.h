@@ -11,7 +11,7 @@ struct probe_file {
     const char *path;                   // borrowed
     const struct probe_header *header;
     const struct probe_record *records;
-    uint64_t count;                     // claimed so far, at most header->capacity
+    uint64_t count;                     // claimed so far, at most header->room
     uint64_t bytes;                     // mapped
 };
 

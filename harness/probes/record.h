@@ -90,6 +90,7 @@ struct probe_header {
     int64_t small_bytes;             // heap blocks below this size have no record of their own:
     _Atomic int64_t small_live;      // their live bytes, which each mark notes, with
     _Atomic int64_t small_peak;      // their largest since the mark before
+    _Atomic uint64_t room;           // records for which the file system has given room, at most capacity; the rest are holes
 };
 
 #endif

@@ -68,7 +68,9 @@ static void mapped(void *address, size_t bytes, int protection, int flags)
 // ---- blocks for dlsym ----
 static _Alignas(64) char early[4096];
 static size_t early_used;
-static __thread bool resolving __attribute__((tls_model("initial-exec")));
+#define STATIC_TLS __thread __attribute__((tls_model("initial-exec"))) // no allocation at a thread's first access
+static STATIC_TLS bool resolving;
+static STATIC_TLS bool within; // one of the wrapped calls makes another (glibc's reallocarray calls realloc): it counts once
 
 static void *early_block(size_t alignment, size_t bytes)
 {
@@ -137,8 +139,12 @@ static void __attribute__((constructor(103))) announce(void)
                 return asked;                                                                                                            \
             resolve();                                                                                                                   \
         }                                                                                                                                \
+        if (within)                                                                                                                      \
+            return real_##name arguments;                                                                                                \
         note(goes, -1);                                                                                                                  \
+        within = true;                                                                                                                   \
         type result = real_##name arguments;                                                                                             \
+        within = false;                                                                                                                  \
         note(comes, 1);                                                                                                                  \
         return result;                                                                                                                   \
     }
@@ -161,7 +167,8 @@ EXPORT void free(void *p)
         return;
     if (UNLIKELY(real_free == NULL))
         resolve();
-    note(p, -1);
+    if (!within)
+        note(p, -1);
     real_free(p);
 }
 

@@ -30,8 +30,7 @@ struct state {
     struct probe_header *_Atomic header; // NULL: not recording
     struct probe_record *records;
     uint64_t capacity;
-    _Atomic uint64_t room;               // records that the file system has given room for
-    _Atomic bool growing, tried;
+    _Atomic bool growing, tried, full;   // full: the file system refused once, and is not asked again
     char path[PATH_BYTES];
 };
 
@@ -60,13 +59,13 @@ static void __attribute__((constructor(101))) make_state(void)
 }
 
 // Asks for the chunk that holds record i. False: the disk is full.
-static bool grow(struct state *s, uint64_t i)
+static bool grow(struct state *s, struct probe_header *h, uint64_t i)
 {
     int error = errno;
     while (atomic_exchange_explicit(&s->growing, true, memory_order_acquire))
         sched_yield();
-    uint64_t room = atomic_load(&s->room);
-    int file = room > i ? -1 : open(s->path, O_RDWR | O_CLOEXEC); // opened again each time: the program may close any number
+    uint64_t room = atomic_load(&h->room);
+    int file = room > i || s->full ? -1 : open(s->path, O_RDWR | O_CLOEXEC); // opened again each time: the program may close any number
     while (file >= 0 && room <= i) {
         off_t at = PROBE_HEADER_BYTES + (off_t)room * PROBE_RECORD_BYTES;
         uint64_t more = s->capacity - room < CHUNK ? s->capacity - room : CHUNK;
@@ -76,7 +75,8 @@ static bool grow(struct state *s, uint64_t i)
     }
     if (file >= 0)
         close(file);
-    atomic_store(&s->room, room);
+    s->full = room <= i;
+    atomic_store(&h->room, room);
     atomic_store_explicit(&s->growing, false, memory_order_release);
     errno = error;
     return room > i;
@@ -186,7 +186,7 @@ EXPORT void probe_append(const struct probe_record *r)
     bool within = inside;
     inside = true;
     uint64_t i = within ? UINT64_MAX : atomic_fetch_add_explicit(&h->next, 1, memory_order_relaxed);
-    if (i < state->capacity && (i < atomic_load_explicit(&state->room, memory_order_relaxed) || grow(state, i)))
+    if (i < state->capacity && (i < atomic_load_explicit(&h->room, memory_order_relaxed) || (!state->full && grow(state, h, i))))
         write_record(&state->records[i], r);
     else
         atomic_fetch_add(&h->lost, 1);

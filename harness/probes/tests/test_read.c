@@ -27,6 +27,7 @@ static void start(struct image *m)
     m->header.version = PROBE_VERSION;
     m->header.rank = 3;
     m->header.capacity = ROOM;
+    atomic_store(&m->header.room, ROOM);
     atomic_store(&m->header.probes, 1u << PROBE_HEAP | 1u << PROBE_MPI);
     atomic_store(&m->header.lost, 0);
 }
@@ -220,6 +221,7 @@ static void test_damage(void **state)
     DAMAGED(bad.header.magic[0] = 0, "not a file of the probes");
     DAMAGED(bad.header.version = 9, "version 9, expected 1");
     DAMAGED(bad.header.capacity = UINT64_MAX, "truncated");
+    DAMAGED(atomic_store(&bad.header.room, ROOM + 1), "found 65 records with room");
     DAMAGED(bad.records[4].kind = 99, "record 4 is damaged: found kind 99");
     DAMAGED(bad.records[11].op = 200, "record 11 is damaged: found op 200");
     DAMAGED(bad.records[11].type = 200, "record 11 is damaged: found type 200");
