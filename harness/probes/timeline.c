@@ -2,13 +2,10 @@
 //
 // How: the file is mapped and read once; a record that is not wholly written is passed over. A call of its own thread may be written after
 //      one that began later, so spans are sorted before neighbours are joined.
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "harness/probes/file.h"
 #include "harness/probes/stored.h"
 #include "harness/protocol/memory.h"
 
@@ -94,19 +91,11 @@ static int collect(const struct probe_record *records, uint64_t count, double be
 
 int probe_spans(const char *path, double begin_s, double end_s, struct probe_span **out)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC), count = 0;
-    struct stat state;
+    struct probe_file file;
     *out = NULL;
-    if (file < 0)
+    if (!probe_file_open(path, &file, NULL))
         return 0;
-    bool fits = fstat(file, &state) == 0 && state.st_size >= PROBE_HEADER_BYTES;
-    struct probe_header *header = fits ? mmap(NULL, (size_t)state.st_size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
-    close(file);
-    if (header == MAP_FAILED)
-        return 0;
-    uint64_t room = ((uint64_t)state.st_size - PROBE_HEADER_BYTES) / PROBE_RECORD_BYTES, written = header->next;
-    if (memcmp(header->magic, PROBE_MAGIC, sizeof header->magic) == 0)
-        count = collect((const struct probe_record *)((const char *)header + PROBE_HEADER_BYTES), written < room ? written : room, begin_s, end_s, out);
-    munmap(header, (size_t)state.st_size);
+    int count = collect(file.records, file.count, begin_s, end_s, out);
+    probe_file_close(&file);
     return count;
 }

@@ -85,7 +85,9 @@ static void write_records(const char *path, const struct probe_record *records, 
     FILE *out = fopen(path, "w");
     memcpy(h->magic, PROBE_MAGIC, 8);
     h->next = (uint64_t)count;
-    h->capacity = 64;
+    h->version = PROBE_VERSION;
+    h->capacity = (uint64_t)count;
+    h->room = (uint64_t)count;
     assert_int_equal(fwrite(h, PROBE_HEADER_BYTES, 1, out), 1);
     assert_int_equal(fwrite(records, sizeof *records, (size_t)count, out), (size_t)count);
     fclose(out);
