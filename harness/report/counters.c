@@ -66,10 +66,9 @@ json_t *counters_json(const struct stored_run *run) {
 // Distinct texts of an implementation's rows, in order of appearance.
 struct axis { int count; const char **items; };
 
-static int axis_place(struct axis *a, const char *item, bool add) {
+static int axis_place(struct axis *a, const char *item) {
     for (int i = 0; i < a->count; i++)
         if (!strcmp(a->items[i], item)) return i;
-    if (!add) return -1;
     a->items = memory_grow(a->items, (size_t)a->count, sizeof *a->items);
     a->items[a->count] = item;
     return a->count++;
@@ -132,25 +131,27 @@ static void put_table(const struct columns *t) {
     }
 }
 
-// "not available: A, B: REASON": events of one reason together.
+static bool same_absence(const struct columns *t, const struct counter_row *a, const struct counter_row *b) {
+    return a->reason && b->reason && a->cases == b->cases && !strcmp(a->reason, b->reason) && !strcmp(a->implementation, t->implementation) &&
+           !strcmp(b->implementation, t->implementation);
+}
+
+// "not available in 3 cases: A, B: REASON": events of one reason together.
 static void put_absent(const struct columns *t) {
-    struct axis told = {0};
-    for (int i = 0; i < t->rows->count; i++) {
-        const struct counter_row *r = &t->rows->items[i];
-        if (!r->reason || strcmp(r->implementation, t->implementation) || axis_place(&told, r->reason, false) >= 0) continue;
-        axis_place(&told, r->reason, true);
-        fputs("not available: ", t->out);
+    const struct counter_row *rows = t->rows->items;
+    for (int i = 0, earlier; i < t->rows->count; i++) {
+        for (earlier = 0; earlier < i && !same_absence(t, &rows[earlier], &rows[i]); earlier++) {}
+        if (earlier < i || !same_absence(t, &rows[i], &rows[i])) continue;
+        fprintf(t->out, "not available in %d case%s: ", rows[i].cases, rows[i].cases == 1 ? "" : "s");
         for (int k = i, count = 0; k < t->rows->count; k++) {
-            const struct counter_row *o = &t->rows->items[k];
-            if (!same(o->reason, r->reason) || strcmp(o->implementation, t->implementation)) continue;
+            if (!same_absence(t, &rows[i], &rows[k])) continue;
             fputs(count++ ? ", " : "", t->out);
-            text_put(t->out, TEXT_TERMINAL, o->event);
+            text_put(t->out, TEXT_TERMINAL, rows[k].event);
         }
         fputs(": ", t->out);
-        text_put(t->out, TEXT_TERMINAL, r->reason);
+        text_put(t->out, TEXT_TERMINAL, rows[i].reason);
         fputc('\n', t->out);
     }
-    free(told.items);
 }
 
 // What a number of that scope is, where it is not simply the sum over all ranks' processes.
@@ -172,8 +173,8 @@ static void put_implementation(const struct counter_rows *rows, const char *impl
     for (int i = 0; i < rows->count; i++) {
         const struct counter_row *r = &rows->items[i];
         if (strcmp(r->implementation, implementation) || r->reason) continue;
-        axis_place(&t.events, r->event, true);
-        axis_place(&t.phases, r->phase, true);
+        axis_place(&t.events, r->event);
+        axis_place(&t.phases, r->phase);
     }
     fputs("\ncounters of ", out);
     text_put(out, TEXT_TERMINAL, implementation);
@@ -191,7 +192,7 @@ bool report_counters(const struct stored_run *r, FILE *out) {
     struct counter_rows rows;
     struct axis implementations = {0};
     counters_gather(r, &rows);
-    for (int i = 0; i < rows.count; i++) axis_place(&implementations, rows.items[i].implementation, true);
+    for (int i = 0; i < rows.count; i++) axis_place(&implementations, rows.items[i].implementation);
     for (int i = 0; i < implementations.count; i++) put_implementation(&rows, implementations.items[i], out);
     free(implementations.items);
     free(rows.items);
