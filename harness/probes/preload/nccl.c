@@ -37,11 +37,18 @@ static const struct { enum probe_type type; int size; } types[] = {
 static const uint8_t reductions[] = {PROBE_SUM, PROBE_PRODUCT, PROBE_MAX, PROBE_MIN, PROBE_AVERAGE}; // by ncclRedOp_t
 
 #pragma GCC visibility push(default) // what the worker calls
-static _Thread_local int depth; // of ncclGroupStart
+static _Thread_local int depth;  // of ncclGroupStart
+static _Thread_local int inside; // of calls here: NCCL makes some of its calls by others (ncclBcast by ncclBroadcast)
 
 __attribute__((constructor)) static void load(void) { probe_loaded(PROBE_NCCL); }
 
-static uint64_t start_of_call(void) { return probe_recording() ? probe_now() : 0; }
+// Of the outermost call; 0: nothing is noted.
+static uint64_t start_of_call(void) { return inside++ == 0 && probe_recording() ? probe_now() : 0; }
+static nccl_result done(nccl_result result)
+{
+    inside--;
+    return result;
+}
 
 static void note(struct probe_record *r, uint64_t start)
 {
@@ -91,7 +98,7 @@ static uint8_t reduction_of(int f)
     nccl_result name parameters \
     { \
         uint64_t start = start_of_call(); \
-        nccl_result result = REAL(name) arguments; \
+        nccl_result result = done(REAL(name) arguments); \
         int64_t n = 0, me = 0; \
         if (start == 0 || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)) \
             return result; \
@@ -127,7 +134,7 @@ static nccl_result made(int call, nccl_result result, nccl_comm *comm, int64_t n
     nccl_result name parameters \
     { \
         uint64_t start = start_of_call(); \
-        return made(CALL_##name, REAL(name) arguments, comm, n, me, start); \
+        return made(CALL_##name, done(REAL(name) arguments), comm, n, me, start); \
     }
 COMMUNICATOR(ncclCommInitRank, (nccl_comm *comm, int n, nccl_id id, int me), (comm, n, id, me), comm, n, me)
 COMMUNICATOR(ncclCommInitRankConfig, (nccl_comm *comm, int n, nccl_id id, int me, void *config), (comm, n, id, me, config), comm, n, me)
@@ -141,7 +148,7 @@ nccl_result ncclCommInitAll(nccl_comm *comms, int n, const int *devices);
 nccl_result ncclCommInitAll(nccl_comm *comms, int n, const int *devices)
 {
     uint64_t start = start_of_call();
-    nccl_result result = REAL(ncclCommInitAll)(comms, n, devices);
+    nccl_result result = done(REAL(ncclCommInitAll)(comms, n, devices));
     for (int i = 0; i < n; i++)
         made(CALL_ncclCommInitAll, result, &comms[i], n, i, start);
     return result;
@@ -153,7 +160,7 @@ nccl_result ncclCommInitAll(nccl_comm *comms, int n, const int *devices)
     nccl_result name(nccl_comm comm) \
     { \
         uint64_t start = start_of_call(); \
-        nccl_result result = REAL(name)(comm); \
+        nccl_result result = done(REAL(name)(comm)); \
         if (start != 0 && result == NCCL_SUCCESS) \
             note(&(struct probe_record){.kind = PROBE_CONNECT, .call = CALL_##name, .address = (uint64_t)(uintptr_t)comm}, start); \
         return result; \
@@ -184,7 +191,7 @@ nccl_result ncclPutSignal(const void *s, size_t c, nccl_type t, int to, void *wi
                           nccl_comm comm, nccl_stream q)
 {
     uint64_t start = start_of_call();
-    nccl_result result = REAL(ncclPutSignal)(s, c, t, to, window, at, signal, context, flags, comm, q);
+    nccl_result result = done(REAL(ncclPutSignal)(s, c, t, to, window, at, signal, context, flags, comm, q));
     if (start != 0 && result == NCCL_SUCCESS)
         unseen(CALL_ncclPutSignal, "ncclPutSignal", start);
     return result;
