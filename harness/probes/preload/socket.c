@@ -75,6 +75,8 @@ static uint64_t look_up(int fd)
 {
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
+    if (fd < 0)
+        return not_counted;
     uint64_t is = fd < DESCRIPTORS ? atomic_load_explicit(&known[fd], memory_order_relaxed) : 0;
     if (is != 0)
         return is;
