@@ -203,7 +203,7 @@ $(BUILD)/gen/check_list.c: FORCE
 	echo '    0};'; } > $@.new; $(update)
 $(BUILD)/gen/version.h: FORCE
 	$(Q)mkdir -p $(@D) && { echo '#define FSDPMARK_VERSION "$(VERSION)"'; echo '#define FSDPMARK_COMMIT "$(COMMIT)"'; } > $@.new; $(update)
-RESULT_TEXTS := $(wildcard results/plots/*.gp results/*.css)
+RESULT_TEXTS := $(filter-out %/roofline.gp,$(wildcard results/plots/*.gp results/*.css)) # make bench draws the roofline
 SCHEMA := results/schema.sql $(wildcard results/schema-*.sql)
 $(BUILD)/gen/schema.h: $(SCHEMA) harness/report/embed.sh
 	$(Q)mkdir -p $(@D) && sh harness/report/embed.sh $(SCHEMA) > $@

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Benchmarks: sh run.sh BUILD BENCH-PROGRAM...   (ROUNDS=5 STEPS=10)
 #
-# 1. The kernels, one thread. 2. The harness: its own cost per case with the null implementation, cases per
+# 1. The kernels, one thread, by its processor time, and their roofline. 2. The harness: its own cost per case with the null implementation, cases per
 # worker start, truths computed in a first and a second run. 3. The reference's training step against PyTorch
 # fully_shard: same model, 2 ranks, one thread each, float32. The two take turns round by round; a round gives the
 # ratio of their median step times (of rank 0), the result is the median of the rounds' ratios with
@@ -18,7 +18,13 @@ python=$build/venv/bin/python
 package=suite/implementations/python
 
 echo "kernels"
-for b in "$@"; do "$b"; done
+# The roofline is drawn too: BUILD/bench/roofline/roofline.svg, .png.
+for b in "$@"; do
+    case $b in
+    */bench_roofline) mkdir -p "$build/bench/roofline" && "$b" f32 "$build/bench/roofline" && sh harness/bench/roofline.sh "$build/bench/roofline" ;;
+    *) "$b" ;;
+    esac
+done
 
 echo "harness"
 for run in first second; do
