@@ -2,7 +2,7 @@
 # Benchmarks: sh run.sh BUILD BENCH-PROGRAM...   (ROUNDS=5 STEPS=10)
 #
 # 1. The kernels, one thread, by its processor time, and their roofline. 2. The harness: its own cost per case with the null implementation, cases per
-# worker start, truths computed in a first and a second run. 3. The reference's training step against PyTorch
+# worker start, truths computed in a first and a second run. 3. probes.sh. 4. The reference's training step against PyTorch
 # fully_shard: same model, 2 ranks, one thread each, float32. The two take turns round by round; a round gives the
 # ratio of their median step times (of rank 0), the result is the median of the rounds' ratios with
 # their smallest and largest: for 5 rounds an interval of 93 % for the median (Hoefler and Belli, SC 2015: order statistics).
@@ -35,12 +35,15 @@ done
 "$build/fsdpmark" check -i null -p smoke --no-gate --store "$work/n.db" >"$work/log" 2>&1 || [ $? -eq 1 ] || { cat "$work/log"; exit 1; }
 echo "  null, smoke: $(tail -n 1 "$work/log")"
 
+"$build/fsdpmark" expand -i reference --case harness/bench/models.yaml -o "$work/cases"
+echo "communication that is not hidden, and what the probes cost (2 ranks, one thread each)"
+ROUNDS=$rounds STEPS=$steps sh harness/bench/probes.sh "$build" "$work"/cases/bench-*.json
+
 echo "the reference's step against PyTorch fully_shard (2 ranks, one thread each, float32, AdamW)"
 if [ ! -x "$python" ]; then
     echo "  skipped: no $python; make implementations makes it"
     exit 0
 fi
-"$build/fsdpmark" expand -i reference --case harness/bench/models.yaml -o "$work/cases"
 
 # Median of the "seconds" of rank 0, first step left out as warm-up.
 median() {

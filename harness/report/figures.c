@@ -36,7 +36,7 @@ void figure_note(struct figure *f, int count, const char *what) {
 }
 
 // A version or a machine's name may hold anything; gnuplot would run what stands in back quotes.
-static char harmless(char c) { return (unsigned char)c < 128 && (isalnum((unsigned char)c) || strchr(" .,:;()+-/@_%|<>=", c)) ? c : '?'; }
+static char harmless(char c) { return (unsigned char)c < 128 && (isalnum((unsigned char)c) || strchr(" .,:;()+-/@_%|<>=*", c)) ? c : '?'; }
 
 int figure_put_note(FILE *head, const struct figure *f, int width) {
     char *text = NULL;
@@ -217,10 +217,10 @@ static const struct {
      "FAIL. Points are moved sideways so that none hides another.", ranks_gp, write_ranks, false},
     {"verdicts", "Verdicts by family", "The worst verdict of each implementation in each family of cases, and how many of its cases have it.",
      verdicts_gp, write_verdicts, false},
-    {"memory", "Memory against ranks", "Bytes per parameter that the fullest rank holds, seen from outside: large after the last update, small the peak in training, "
-     "each the slope over model sizes, so that what does not grow with the model cancels; the lines are the theory's a + b / N.", memory_gp, figure_memory, true},
+    {"memory", "Memory against ranks", "Bytes per parameter that the fullest rank holds, seen from outside: large after the last update, small the largest peak "
+     "of a phase, each the slope over model sizes, so that what does not grow with the model cancels; the lines are the theory's a + b / N at rest.", memory_gp, figure_memory, true},
     {"traffic", "Traffic of a step by collective", "Bytes per parameter that a rank sends in a training step, seen from outside and stacked by what moved them; the "
-     "black stroke is what the strategy needs where every part is sent once.", traffic_gp, figure_traffic, true},
+     "black stroke is the nearest of what the strategy allows, every collective at its minimum.", traffic_gp, figure_traffic, true},
     {"timeline", "One step on each rank", "Above: the phases of one step of each rank, as it marked them; below: when its communication was under way, as the probes "
      "saw the calls.", timeline_gp, figure_timeline, true},
 };

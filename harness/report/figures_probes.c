@@ -69,8 +69,7 @@ static int place_of(const int *list, int count, int value) {
 }
 
 // ---- memory ----
-// One size cannot tell the model's bytes from the framework's.
-static bool is_drawn(const struct probed_point *q) { return q->has_memory && q->sizes > 1; }
+static bool is_drawn(const struct probed_point *q) { return isfinite(q->rest); }
 
 struct chosen { int panels, series, *panel, *label, panels_left, series_left; };
 static void choose(const struct probed *p, struct chosen *c) {
@@ -91,7 +90,7 @@ static char *series_title(const struct probed *p, int label) {
     double a, b;
     const struct probed_point *q = p->points;
     while (q->label != label || !is_drawn(q)) q++;
-    if (!probed_rest_theory(&q->largest->spec, &a, &b)) return memory_text(p->labels.items[label]);
+    probed_rest_theory(p, q, &a, &b);
     if (b == 0) return memory_format("%s: theory %g", p->labels.items[label], a);
     if (a == 0) return memory_format("%s: theory %g / N", p->labels.items[label], b);
     return memory_format("%s: theory %g + %g / N", p->labels.items[label], a, b);
@@ -111,7 +110,8 @@ static void put_panel(FILE *data, const struct probed *p, const struct chosen *c
         const struct probed_point *q = NULL;
         for (int i = 0; i < p->point_count && !q; i++)
             if (is_drawn(&p->points[i]) && p->points[i].label == c->label[s] && p->points[i].implementation == c->panel[panel]) q = &p->points[i];
-        if (!q || !probed_rest_theory(&q->largest->spec, &a, &b)) continue;
+        if (!q) continue;
+        probed_rest_theory(p, q, &a, &b);
         for (int k = 0; k <= CURVE_POINTS; k++) {
             double n = low + (high - low) * k / CURVE_POINTS;
             fprintf(data, "%.6g\t%.9g\t%d\n", n, a + b / n, s + 1);
@@ -123,17 +123,15 @@ static void put_panel(FILE *data, const struct probed *p, const struct chosen *c
 void figure_memory(const struct view *v, const struct probed *p, struct figure_files out, struct figure *f) {
     struct chosen c;
     double top = 0, low = INFINITY, high = 0;
-    int single = 0, across, lines;
+    int across, lines;
     choose(p, &c);
     for (int i = 0; i < p->point_count; i++) {
         const struct probed_point *q = &p->points[i];
-        single += q->has_memory && q->sizes == 1;
         if (!is_drawn(q)) continue;
-        top = fmax(top, fmax(fmax(q->rest, q->peak), isnan(q->rest_theory) ? 0 : q->rest_theory));
+        top = fmax(top, fmax(fmax(q->rest, q->peak), q->rest_theory)); // fmax leaves NaN out
         low = fmin(low, q->ranks), high = fmax(high, q->ranks);
     }
-    if (!c.panels) snprintf(f->why, sizeof f->why, "no data: no configuration of this run was seen by the heap or cuda probe at several model sizes");
-    figure_note(f, single, "configurations of a single size are left out: their fixed bytes cannot be told from the model's");
+    if (!c.panels) snprintf(f->why, sizeof f->why, "no data: no check of this run judged memory at rest (memory-rest, profile memory)");
     figure_note(f, c.series_left, "configurations are left out");
     figure_note(f, c.panels_left, "implementations are left out");
     add_provenance(v, p, f);

@@ -1,6 +1,7 @@
 // From stored phases to bytes per parameter. See probed.h.
 #include "harness/report/probed.h"
 
+#include "harness/judge/memory_model.h"
 #include "harness/judge/traffic.h"
 
 #include <math.h>
@@ -21,23 +22,6 @@ static bool in_training(const struct probe_phase *p) {
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         if (!strcmp(p->name, outside[i])) return false;
     return true;
-}
-
-static int64_t live(const struct probe_phase *p) { return p->heap.end + p->map.end + p->device.end; }
-static int64_t peak(const struct probe_phase *p) { return p->heap.peak + p->map.peak + p->device.peak; }
-
-// Of the fullest rank; *peak_bytes adds the peaks of heap, mappings and device up, which need not be of one moment.
-static void memory_of(const struct probe_stored *s, double *rest_bytes, double *peak_bytes) {
-    *rest_bytes = *peak_bytes = -INFINITY;
-    for (int r = 0; r < s->ranks; r++) {
-        const struct probe_case *p = &s->by_rank[r];
-        double rest = -INFINITY;
-        for (int i = 0; i < p->phase_count; i++) {
-            if (!strcmp(p->phases[i].name, "step")) rest = (double)live(&p->phases[i]);
-            if (in_training(&p->phases[i])) *peak_bytes = fmax(*peak_bytes, (double)peak(&p->phases[i]));
-        }
-        *rest_bytes = fmax(*rest_bytes, rest);
-    }
 }
 
 static enum probed_part part_of(const struct probe_traffic *t) {
@@ -89,18 +73,15 @@ static bool loaded(const struct probed_source *s, unsigned probes) {
     return true;
 }
 
-bool probed_rest_theory(const struct fsdp_case *c, double *a, double *b) {
-    double w = (double)dtype_size(c->precision.parameter), g = fmax(w, (double)dtype_size(c->precision.reduce)), state = (double)dtype_size(c->precision.optimizer_state);
-    double k = state * (c->optimizer.kind == OPTIMIZER_ADAMW ? 2 : c->optimizer.momentum != 0);
-    *a = *b = 0;
-    if (c->sharding.tensor * c->sharding.pipeline > 1) return false;
-    switch (c->sharding.strategy) {
-    case STRATEGY_NONE: *a = w + g + k; break;
-    case STRATEGY_OPTIMIZER: *a = w + g; *b = k; break;
-    case STRATEGY_GRAD: *a = w; *b = g + k; break;
-    case STRATEGY_FULL: case STRATEGY_HYBRID: *b = (w + g + k) * c->sharding.replicas; break; // 1 / S = R / N
+void probed_rest_theory(const struct probed *p, const struct probed_point *q, double *a, double *b) {
+    const struct fsdp_case *c = &q->largest->spec;
+    struct memory_model model = memory_model_of(c, false);
+    struct memory_share share = memory_model_at(&model, MEMORY_REST);
+    *a = share.whole, *b = share.shared * c->sharding.replicas; // 1 / S = R / N
+    for (int i = 0; i < p->fit_count; i++) {
+        const struct probed_fit *f = &p->fits[i];
+        if (f->implementation == q->implementation && f->label == q->label) *a = f->theory_a, *b = f->theory_b * c->sharding.replicas;
     }
-    return true;
 }
 
 // ---- configurations ----
@@ -155,43 +136,72 @@ static bool belongs(struct probed *p, const struct probed_source *s, const struc
     return same;
 }
 
-// Bytes that a rank sends in a step by the formula of the strategy, as that library does its collectives; NAN: there is none.
-static double sent_theory(const struct fsdp_case *c, const char *library) {
+// The newest of the figures that a check recorded on a case; "rest" of memory-rest. False where there is none.
+static bool figure_of(const struct stored_case *c, const char *check, const char *tensor, double *figure, double *bound) {
+    size_t at;
+    json_t *f;
+    bool found = false;
+    json_array_foreach(c->figures, at, f) {
+        const char *named = json_string_value(json_object_get(f, "check")), *of = json_string_value(json_object_get(f, "tensor"));
+        if (!named || !of || strcmp(named, check) || strcmp(of, tensor) || !json_is_number(json_object_get(f, "figure"))) continue;
+        double x = json_number_value(json_object_get(f, "figure"));
+        *figure = found ? fmax(*figure, x) : x;
+        *bound = json_is_number(json_object_get(f, "bound")) ? json_number_value(json_object_get(f, "bound")) : NAN;
+        found = true;
+    }
+    return found;
+}
+
+static void add_memory(struct probed *p, struct probed_point *q, const struct stored_case *c) {
+    struct probed_fit f = {.implementation = q->implementation, .label = q->label};
+    double ignored;
+    figure_of(c, "memory-rest", "bytes of a parameter", &q->rest, &q->rest_theory);
+    figure_of(c, "memory-peak", "bytes of a parameter", &q->peak, &ignored);
+    if (!figure_of(c, "memory-scaling", "a", &f.a, &f.theory_a) || !figure_of(c, "memory-scaling", "b", &f.b, &f.theory_b)) return;
+    int at = 0;
+    while (at < p->fit_count && (p->fits[at].implementation != f.implementation || p->fits[at].label != f.label)) at++;
+    if (at == p->fit_count) p->fits = memory_grow(p->fits, (size_t)p->fit_count++, sizeof *p->fits);
+    p->fits[at] = f;
+}
+
+// The legal choice that is nearest to what was seen: the strategy leaves open what stays gathered and how parts are padded.
+static double sent_theory(const struct fsdp_case *c, const char *library, double seen) {
     struct traffic_choice *choices = memory_zeros(TRAFFIC_CHOICES, sizeof *choices);
-    bool any = !traffic_unpredicted(c) && updates(c) && traffic_choices(c, choices);
-    double bytes = any ? traffic_sent(c, &choices[0], traffic_library(library)) / updates(c) : NAN;
+    int count = !traffic_unpredicted(c) && updates(c) ? traffic_choices(c, choices) : 0;
+    double nearest = NAN;
+    for (int i = 0; i < count; i++) {
+        double bytes = traffic_sent(c, &choices[i], traffic_library(library)) / updates(c);
+        if (isnan(nearest) || fabs(bytes - seen) < fabs(nearest - seen)) nearest = bytes;
+    }
     free(choices);
-    return bytes;
+    return nearest;
 }
 
 static void fill_point(struct probed *p, struct probed_point *q) {
-    struct line rest = {0}, peak_line = {0}, theory[2] = {{0}}, sent[PARTS] = {{0}};
+    struct line theory[2] = {{0}}, sent[PARTS] = {{0}};
     const struct probed_source *smallest = NULL;
-    q->has_memory = q->has_traffic = true;
+    q->has_traffic = true;
+    q->rest = q->peak = q->rest_theory = NAN;
     for (int i = 0; i < p->source_count; i++) {
         const struct probed_source *s = &p->sources[i];
         if (!belongs(p, s, q)) continue;
-        double rest_bytes, peak_bytes, bytes[PARTS], x = (double)s->parameters;
-        memory_of(&s->seen, &rest_bytes, &peak_bytes);
+        double bytes[PARTS], sum = 0, x = (double)s->parameters;
         traffic_of(s, bytes);
-        line_add(&rest, x, rest_bytes);
-        line_add(&peak_line, x, peak_bytes);
-        for (int k = 0; k < PARTS; k++) line_add(&sent[k], x, bytes[k]);
-        line_add(&theory[0], x, sent_theory(&s->spec, NULL));
-        line_add(&theory[1], x, sent_theory(&s->spec, "gloo"));
+        add_memory(p, q, s->c);
+        for (int k = 0; k < PARTS; k++) {
+            line_add(&sent[k], x, bytes[k]);
+            sum += bytes[k];
+        }
+        line_add(&theory[0], x, sent_theory(&s->spec, NULL, sum));
+        line_add(&theory[1], x, sent_theory(&s->spec, "gloo", sum));
         if (!q->largest || s->parameters > q->largest->parameters) q->largest = s;
         if (!smallest || s->parameters < smallest->parameters) smallest = s;
         q->sizes++;
-        q->has_memory &= loaded(s, 1u << PROBE_HEAP | 1u << PROBE_CUDA) && isfinite(rest_bytes);
         q->has_traffic &= loaded(s, 1u << PROBE_SOCKET | 1u << PROBE_MPI | 1u << PROBE_NCCL) && updates(&s->spec) > 0;
     }
     bool several = smallest->parameters < q->largest->parameters;
-    double a, b;
     if (!several) q->sizes = 1;
-    q->rest = line_slope(&rest, several);
-    q->peak = line_slope(&peak_line, several);
     for (int k = 0; k < PARTS; k++) q->sent[k] = line_slope(&sent[k], several);
-    q->rest_theory = probed_rest_theory(&q->largest->spec, &a, &b) ? a + b / q->ranks : NAN;
     q->sent_theory = line_slope(&theory[0], several);
     q->sent_gloo = line_slope(&theory[1], several);
 }
@@ -200,21 +210,6 @@ static int compare_points(const void *a, const void *b) {
     const struct probed_point *x = a, *y = b;
     int by[] = {x->implementation - y->implementation, x->label - y->label, x->ranks - y->ranks};
     return by[0] ? by[0] : by[1] ? by[1] : by[2];
-}
-
-static void fit(struct probed *p) {
-    for (int i = 0, end; i < p->point_count; i = end) {
-        struct line l = {0};
-        const struct probed_point *first = &p->points[i];
-        for (end = i; end < p->point_count && p->points[end].implementation == first->implementation && p->points[end].label == first->label; end++)
-            if (p->points[end].has_memory && p->points[end].sizes > 1) line_add(&l, 1.0 / p->points[end].ranks, p->points[end].rest);
-        if (l.n < 2) continue;
-        struct probed_fit f = {.implementation = first->implementation, .label = first->label, .b = line_slope(&l, true)};
-        f.a = (l.y - f.b * l.x) / l.n;
-        if (!probed_rest_theory(&first->largest->spec, &f.theory_a, &f.theory_b)) f.theory_a = f.theory_b = NAN;
-        p->fits = memory_grow(p->fits, (size_t)p->fit_count, sizeof *p->fits);
-        p->fits[p->fit_count++] = f;
-    }
 }
 
 static bool read_source(const struct stored_case *c, struct probed_source *s) {
@@ -239,7 +234,6 @@ void probed_make(const struct view *v, struct probed *out) {
     for (int i = 0; i < out->source_count; i++) point_of(out, &out->sources[i]);
     for (int i = 0; i < out->point_count; i++) fill_point(out, &out->points[i]);
     if (out->point_count) qsort(out->points, (size_t)out->point_count, sizeof *out->points, compare_points);
-    fit(out);
 }
 
 void probed_free(struct probed *p) {

@@ -1,8 +1,8 @@
 // What the probes saw in a run, as numbers: bytes per parameter of memory and of traffic by configuration and ranks, and one step's timeline.
 //
-// A configuration is an implementation, a label ("full", "hybrid 2 replicas, bf16") and a number of ranks; its cases differ in their parameter
-// count P. Where there are several sizes a number is the slope of the least squares line of bytes against P: what does not grow with the
-// model (the framework, buffers, control messages) cancels. Where there is one size it is bytes / P and says so.
+// A configuration is an implementation, a label ("full", "hybrid, bf16, 2 replicas") and a number of ranks; its cases differ in their parameter
+// count P. Memory is what the checks memory-rest, memory-peak and memory-scaling recorded: slopes over P, with the theory's. Traffic is the slope of
+// the least squares line of bytes against P where there are several sizes, so that control messages cancel; else bytes / P, and says so.
 #ifndef HARNESS_REPORT_PROBED_H
 #define HARNESS_REPORT_PROBED_H
 
@@ -19,14 +19,14 @@ struct probed_point {
     int implementation, label;    // places of their names
     int ranks, sizes;             // sizes: distinct P
     const struct probed_source *largest;
-    bool has_memory, has_traffic; // whether a probe was there to see it
-    double rest, peak;            // live bytes per parameter of the fullest rank: after the last update, and the largest in training
+    bool has_traffic;             // whether a probe was there to see it
+    double rest, peak;            // live bytes per parameter: after the last update, and the largest of a phase; NAN: not judged
     double rest_theory;           // NAN: none
     double sent[PARTS];           // bytes per parameter that a rank sends in a step, mean of the ranks
     double sent_theory;           // what the strategy needs where each collective is at its minimum; NAN: none
     double sent_gloo;             // the same as gloo does its collectives (docs/probes.md)
 };
-// a + b / N through the points of a label; NAN where there are fewer than two numbers of ranks.
+// a + b / S over the shards S, as the check memory-scaling fitted it.
 struct probed_fit { int implementation, label; double a, b, theory_a, theory_b; };
 
 struct probed {
@@ -34,14 +34,14 @@ struct probed {
     int source_count, point_count, fit_count;
     struct probed_source *sources;
     struct probed_point *points;  // by implementation, label, ranks
-    struct probed_fit *fits;      // of rest, for what was seen at several sizes
+    struct probed_fit *fits;      // of rest
     int unread;                   // cases whose records are not of a form that is known
 };
 
 void probed_make(const struct view *v, struct probed *out);
 void probed_free(struct probed *p);
-// Bytes per parameter at rest, a + b / N, of a case's strategy; false where there is no such formula.
-bool probed_rest_theory(const struct fsdp_case *c, double *a, double *b);
+// The theory's bytes per parameter at rest, a + b / N, of a point's label: what memory-scaling compared with, else the strategy's.
+void probed_rest_theory(const struct probed *p, const struct probed_point *q, double *a, double *b);
 // The case whose step is drawn for an implementation, or NULL: strategy full where there is one, then most ranks up to four, then most parameters.
 const struct probed_source *probed_timeline(const struct probed *p, int implementation);
 // "heap, socket": the probes that were loaded in all cases together; the caller frees it.

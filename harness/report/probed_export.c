@@ -12,10 +12,8 @@ struct number { const char *figure, *quantity, *unit; double value, theory; };
 static int numbers_of(const struct probed_point *q, struct number out[PARTS + 4]) {
     int count = 0;
     double sent = 0;
-    if (q->has_memory) {
-        out[count++] = (struct number){"memory", "live after the last update", "bytes per parameter", q->rest, q->rest_theory};
-        out[count++] = (struct number){"memory", "peak in training", "bytes per parameter", q->peak, NAN};
-    }
+    if (isfinite(q->rest)) out[count++] = (struct number){"memory", "live after the last update", "bytes per parameter", q->rest, q->rest_theory};
+    if (isfinite(q->peak)) out[count++] = (struct number){"memory", "largest peak of a phase", "bytes per parameter", q->peak, NAN};
     for (int k = 0; q->has_traffic && k < PARTS; k++) {
         sent += q->sent[k];
         if (q->sent[k] != 0) out[count++] = (struct number){"traffic", probed_part_names[k], "bytes per parameter and step", q->sent[k], NAN};

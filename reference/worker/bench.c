@@ -7,6 +7,7 @@
 // Why:  a peer's step can be interleaved with it, line by line, on the same machine.
 #include "reference/worker/bench.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,17 +82,36 @@ bool bench_tensors(const struct fsdp_case *c, struct tensors *init, struct tenso
     return make_data(c, data, &state, error);
 }
 
+// Phases for the probes, as a worker marks them, so that their cost can be timed (docs/probes.md).
+static void mark(void *context, const char *phase, int step)
+{
+    static void (*function)(const char *, int);
+    static bool looked;
+    (void)context;
+    if (!looked)
+        *(void **)&function = dlsym(RTLD_DEFAULT, "fsdpmark_mark");
+    looked = true;
+    if (function != NULL)
+        function(phase, step);
+}
+
+static void say_backward(void *context, int step) { mark(context, "backward", step); }
+
 bool bench_step(struct engine *e, double *loss, struct error *error)
 {
     bool skipped;
     double norm, scale, micro_loss;
     *loss = 0;
+    e->at_backward = say_backward;
+    mark(NULL, "zero_grad", -1);
     engine_zero_grad(e);
     for (int m = 0; m < e->c->data.micros; m++) {
+        mark(NULL, "forward", 0);
         if (!engine_micro(e, 0, m, m == e->c->data.micros - 1, &micro_loss, error))
             return false;
         *loss += micro_loss;
     }
+    mark(NULL, "step", 0);
     return (e->c->clip == CLIP_OFF || engine_clip(e, &norm, error)) && engine_step(e, &skipped, &scale, error);
 }
 

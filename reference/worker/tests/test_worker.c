@@ -58,6 +58,7 @@ static void test_arguments(void **state)
         {"--truth", NULL, 2, "expected --worker"},
         {"--truth", "/nonexistent", 2, "/nonexistent/case.json"},
         {"--bench", "/nonexistent", 2, "/nonexistent"},
+        {"--overlap", "/nonexistent", 2, "/nonexistent"},
         {"--worker", NULL, 2, "environment: "},
         {"--version", NULL, 0, "fsdp-reference "},
         {"--help", NULL, 0, "--truth FOLDER..."},

@@ -1,11 +1,14 @@
 """Tokens per second of an adapter's optimizer step, on the same models as the cases.
 
-    python -m fsdpmark_adapter.bench --implementation NAME --model JSON --batch B --steps K [--strategy S]
+    python -m fsdpmark_adapter.bench --implementation NAME --model JSON --batch B --steps K [--strategy S] [--free]
 
 Run once per rank with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ...; alone: one rank). MODEL is the object of
 case.json; B rows per rank, AdamW, float32, one thread. A step is from barrier to barrier: zero_grad, forward,
 backward, optimizer. Every rank prints one line of JSON a step after a first one that is not counted:
 {"implementation", "rank", "world_size", "strategy", "step", "seconds", "tokens", "tokens_per_second", "loss"}; tokens are this rank's.
+
+--free: on PyTorch's "fake" process group, whose collectives move nothing and end at once. What is trained then is wrong on purpose and only timed:
+the step less this one is the communication that computation does not hide. Denormal numbers, which buffers that nobody fills may hold, count as 0.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import torch
 
 from . import models
 from .batch import Batches
+from .marks import mark
 from .job import CASE, InputError, accept
 from .sibling import subject_class
 from .serving import leave
@@ -58,12 +62,25 @@ def make_tensors(case):
     return init, {**{"x/" + p.name: torch.randn(*shape, *p.shape) for p in case.parameters}, "weight": torch.ones(shape)}
 
 
+class FreeWorld(World):
+    def __init__(self, rank, size):
+        from torch.testing._internal.distributed.fake_pg import FakeStore  # registers the backend
+        self.rank, self.size, self.device, self.meshes = rank, size, torch.device("cpu"), {}
+        torch.set_flush_denormal(True)
+        torch.distributed.init_process_group("fake", rank=rank, world_size=size, store=FakeStore())
+        self.objects = torch.distributed.group.WORLD
+
+
 def step(subject, batches):
+    mark("zero_grad")
     subject.zero_grad()
+    mark("forward", 0)
     with subject.communication(True):
         inputs, extra = batches.at(0, 0, subject.compute)
         loss = subject.forward(inputs, extra) * batches.scale(0, 0)
+        mark("backward", 0)
         subject.backward(loss)
+    mark("step", 0)
     subject.step()
     return float(loss.detach()) / subject.case.world_size
 
@@ -74,6 +91,7 @@ def arguments():
     parser.add_argument("--model", required=True, type=json.loads, help="the model object of case.json")
     parser.add_argument("--batch", required=True, type=int, help="rows per rank")
     parser.add_argument("--steps", required=True, type=int)
+    parser.add_argument("--free", action="store_true", help="collectives that move nothing")
     parser.add_argument("--strategy", help="default full, none for pytorch-ddp; one rank alone is never sharded by default")
     return parser.parse_args()
 
@@ -94,7 +112,7 @@ def main():
     except InputError as error:
         print(error, file=sys.stderr)
         leave(2)
-    world = World(rank, size, int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size)))
+    world = FreeWorld(rank, size) if options.free else World(rank, size, int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size)))
     subject = make(case, world)
     init, data = make_tensors(case)
     subject.build(init)

@@ -1,0 +1,93 @@
+// The table of memory_model.h as sums.
+#include "harness/judge/memory_model.h"
+
+#include <math.h>
+#include <stddef.h>
+
+const char *memory_phase_name(enum memory_phase p)
+{
+    static const char *const names[MEMORY_PHASES] = {"rest", "forward", "backward", "step"};
+    return names[p];
+}
+
+static double wider(enum dtype a, enum dtype b) { return fmax((double)dtype_size(a), (double)dtype_size(b)); }
+
+static struct memory_share cut(double bytes, bool whole)
+{
+    return whole ? (struct memory_share){bytes, 0} : (struct memory_share){0, bytes};
+}
+
+static double state_bytes(const struct fsdp_case *c)
+{
+    int states = c->optimizer.kind == OPTIMIZER_ADAMW ? 2 : c->optimizer.momentum != 0;
+    return states * (double)dtype_size(c->precision.optimizer_state);
+}
+
+// A microbatch whose gradients are not communicated.
+static bool waits(const struct fsdp_case *c)
+{
+    for (int i = 0; i < c->program_length; i++)
+        if ((c->program[i].verb == VERB_MICRO || c->program[i].verb == VERB_BACKWARD) && !c->program[i].sync)
+            return true;
+    return false;
+}
+
+struct memory_model memory_model_of(const struct fsdp_case *c, bool whole_parameters)
+{
+    const struct precision_spec *p = &c->precision;
+    enum strategy s = c->sharding.strategy;
+    bool replicated = s == STRATEGY_NONE || s == STRATEGY_OPTIMIZER, resident = replicated || (s == STRATEGY_GRAD && whole_parameters);
+    bool copies = p->compute != p->parameter || c->sharding.offload != OFFLOAD_NONE;
+    bool keeps = !resident && (s == STRATEGY_GRAD || !c->sharding.reshard_after_forward);
+    double w = (double)dtype_size(p->parameter), compute = (double)dtype_size(p->compute);
+    struct memory_model m = {.gradient = cut(wider(p->parameter, p->reduce), replicated), .state = cut(state_bytes(c), s == STRATEGY_NONE)};
+    m.parameter = cut(w, resident);
+    if (resident && copies) // what is computed with, beside what is updated
+        m.parameter = s == STRATEGY_NONE ? cut(w + compute, true) : (struct memory_share){compute, w};
+    m.gathered = cut(keeps ? compute : 0, true);
+    // a gradient that waits whole is the gradient at rest where that is whole too
+    m.waiting = cut(waits(c) && !replicated ? wider(p->compute, p->reduce) : 0, true);
+    return m;
+}
+
+static struct memory_share add(struct memory_share a, struct memory_share b)
+{
+    return (struct memory_share){a.whole + b.whole, a.shared + b.shared};
+}
+
+struct memory_share memory_model_at(const struct memory_model *m, enum memory_phase phase)
+{
+    struct memory_share rest = add(add(m->parameter, m->gradient), m->state);
+    return phase == MEMORY_FORWARD || phase == MEMORY_BACKWARD ? add(add(rest, m->gathered), m->waiting) : rest;
+}
+
+double memory_share_bytes(struct memory_share s, int shards) { return s.whole + s.shared / shards; }
+
+double memory_parameters(const struct fsdp_case *c)
+{
+    double count = 0;
+    for (int i = 0; i < c->parameter_count; i++)
+        count += c->parameters[i].tied_to < 0 ? (double)c->parameters[i].count : 0;
+    return count;
+}
+
+const char *memory_model_excess(const struct fsdp_case *c, const struct memory_model *m, double bytes)
+{
+    double rest = 1 - 1.0 / c->sharding.shards;
+    double w = m->parameter.shared * rest, g = m->gradient.shared * rest, k = m->state.shared * rest, compute = (double)dtype_size(c->precision.compute);
+    double gradient = m->gradient.shared + m->gradient.whole;
+    const struct { double bytes; const char *is; } known[] = {
+        {k, "optimizer states that are not sharded"},
+        {k + g, "optimizer states and gradients that are not sharded"},
+        {w + g + k, "nothing is sharded"},
+        {w, "parameters that are not sharded, or gradients that are not"},
+        {compute, "whole parameters that were not dropped, or whole gradients that were kept"},
+        {w + g, "parameters and gradients that are not sharded"},
+        {gradient, "a second copy of the gradients"},
+        {compute + gradient, "whole parameters and whole gradients"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].bytes > 0 && fabs(bytes - known[i].bytes) <= 0.1 * known[i].bytes)
+            return known[i].is;
+    return NULL;
+}
