@@ -309,7 +309,7 @@ static int act_namespace(void)
 }
 
 // A process in a new namespace that waits for a byte before it becomes the actor; -1: not allowed, with the reason.
-static pid_t in_namespace(int rank, const char *job, int go, char *reason)
+static pid_t in_namespace(int rank, const char *job, const int go[2], char *reason)
 {
     static char build[4096], loads[9000], program[4200];
     int told[2];
@@ -321,13 +321,14 @@ static pid_t in_namespace(int rank, const char *job, int go, char *reason)
     pid_t child = fork();
     if (child == 0) {
         char command[200];
+        close(go[1]); // or it would never see that nobody tells it
+        alarm(60);
         word = unshare(CLONE_NEWNET) == 0 ? 'y' : 'n';
-        if (write(told[1], &word, 1) != 1 || word == 'n' || read(go, &word, 1) != 1)
+        if (write(told[1], &word, 1) != 1 || word == 'n' || read(go[0], &word, 1) != 1)
             _exit(1);
         snprintf(command, sizeof command, "ip addr add 10.77.0.%d/24 dev fsdpmark0 && ip link set fsdpmark0 up && ip link set lo up", rank + 1);
         if (system(command) != 0)
             _exit(1);
-        alarm(60);
         setenv("RANK", rank ? "1" : "0", 1);
         setenv("FSDPMARK_JOB", job, 1);
         setenv("FSDPMARK_PROBES", "socket", 1);
@@ -355,7 +356,7 @@ static void namespaces(void **state)
     pid_t ranks[2];
     assert_int_equal(pipe(go), 0);
     for (int r = 0; r < 2; r++)
-        ranks[r] = in_namespace(r, job, go[0], reason);
+        ranks[r] = in_namespace(r, job, go, reason);
     snprintf(command, sizeof command, "ip link add fsdpmark0 netns %d type veth peer name fsdpmark0 netns %d 2>&1", (int)ranks[0], (int)ranks[1]);
     if (reason[0] == 0 && system(command) != 0)
         snprintf(reason, sizeof reason, "ip made no pair of virtual interfaces");
