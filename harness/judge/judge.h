@@ -41,8 +41,12 @@ struct saved_run {
     const char *truth_digest; // as family_member.truth_digest
 };
 
-// What the probes of another case of this run saw (by rank, as evidence.probes): what slopes over sizes and ranks are made of.
-struct probed_case { const struct fsdp_case *c; const struct probe_case *probes; };
+// What a rank says of its own memory, its `memory` event of phase "allocated" [bytes]: held from the first step to the last. rest: parameters,
+// gradients, optimizer states; working: all other tags. told false: it says nothing, and what it holds changes.
+struct memory_claim { bool told; double rest, working; };
+
+// What the probes of another case of this run saw, and its ranks claimed (by rank, as evidence.probes): what slopes over sizes and ranks are made of.
+struct probed_case { const struct fsdp_case *c; const struct probe_case *probes; const struct memory_claim *claims; };
 
 struct holdings; // who holds which elements, from the `shards` events: harness/judge/holdings.h
 

@@ -17,6 +17,7 @@ struct case_state {
     char truth_digest[33];  // of the truth's, likewise
     struct error no_truth;
     struct probe_case *probes; // by rank, or NULL
+    struct memory_claim *claims; // the same
 };
 
 struct engine {
@@ -79,6 +80,8 @@ const char **probing_environment(const struct engine *e, struct error *error);
 void probing_environment_free(const struct engine *e, const char **environment);
 // Reads what the probes of the case's ranks wrote into the state of the case. Error: that of the first which cannot be read.
 void probing_read(struct service *s, int position, struct error *error);
+// Keeps what the ranks say of their own memory, where probes are read.
+void probing_claims(struct engine *e, int index, const struct answer *answers);
 // What they saw, for the store; NULL: nothing.
 json_t *probing_stored(const struct service *s, int position);
 // The cases judged so far with probes, but for this one; owned by the caller.

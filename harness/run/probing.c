@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/judge/memory_seen.h"
 #include "harness/protocol/memory.h"
 #include "harness/probes/stored.h"
 #include "harness/run/engine.h"
@@ -82,7 +83,9 @@ static void forget(struct case_state *state, int ranks)
     for (int r = 0; state->probes != NULL && r < ranks; r++)
         probe_case_free(&state->probes[r]);
     free(state->probes);
+    free(state->claims);
     state->probes = NULL;
+    state->claims = NULL;
 }
 
 void probing_read(struct service *s, int position, struct error *error)
@@ -118,13 +121,23 @@ json_t *probing_stored(const struct service *s, int position)
     return stored;
 }
 
+void probing_claims(struct engine *e, int index, const struct answer *answers)
+{
+    struct case_state *state = &e->state[index];
+    int ranks = e->plan->cases[index].c.world_size;
+    free(state->claims);
+    state->claims = state->probes == NULL ? NULL : memory_zeros((size_t)ranks, sizeof *state->claims);
+    for (int r = 0; state->claims != NULL && r < ranks; r++)
+        state->claims[r] = memory_claim_of(&answers[r]);
+}
+
 struct probed_case *probing_others(const struct engine *e, int index, int *count)
 {
     struct probed_case *out = memory_zeros((size_t)e->plan->count, sizeof *out);
     *count = 0;
     for (int i = 0; i < e->plan->count; i++)
         if (i != index && e->state[i].probes != NULL)
-            out[(*count)++] = (struct probed_case){&e->plan->cases[i].c, e->state[i].probes};
+            out[(*count)++] = (struct probed_case){&e->plan->cases[i].c, e->state[i].probes, e->state[i].claims};
     return out;
 }
 

@@ -188,6 +188,7 @@ static int collect_results(struct service *s, int position, struct answer *answe
         struct probed_case *others = probing_others(e, index, &j.probed_count);
         j.probed = others;
         probing_read(s, position, &unread);
+        probing_claims(e, index, answers);
         j.probes = e->state[index].probes;
         j.probe_error = unread.text[0] ? unread.text : NULL;
         if (e->plan->counters != NULL)

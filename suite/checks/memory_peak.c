@@ -1,0 +1,54 @@
+// Claim: at the peak of a phase a rank holds no more bytes of a parameter than its strategy needs there: what it holds at rest, and in forward and backward the
+//     gathered parameters that it keeps (nothing dropped after the forward: + c) and the gradients that wait for a synchronisation.
+// Source: FSDP, section 4; harness/judge/memory_model.h has the table.
+// How: the probes' peak of each phase after the first step, as memory-rest: the slope over P with the size of a unit fixed, so that units in use are part of the intercept.
+//     An upper bound, 3 % above. A rank that allocates once for all is held to its largest phase in each.
+// Catches: Z27 Z30 Z13
+// Blind to: units in use at once; what is held longer than needed, but not beyond the phase's need
+#include <math.h>
+
+#include "harness/judge/memory_seen.h"
+#include "suite/checks/check.h"
+
+static double theory_of(const struct evidence *e, const struct memory_model *m, enum memory_phase phase)
+{
+    double own = memory_share_bytes(memory_model_at(m, phase), e->c->sharding.shards);
+    double most = memory_share_bytes(memory_model_at(m, MEMORY_BACKWARD), e->c->sharding.shards);
+    return memory_claim_of(&e->answers[0]).told ? fmax(own, most) : own;
+}
+
+static void judge_phase(const struct evidence *e, struct finding *f, const struct memory_model *m, enum memory_phase phase)
+{
+    struct error error = {""};
+    struct memory_line line;
+    const char *name = memory_phase_name(phase);
+    if (!memory_line(e, e->c, phase, &line, &error)) {
+        finding_broken(f, "%s", error.text);
+        return;
+    }
+    double theory = theory_of(e, m, phase), slope = line.fit.slope;
+    const char *is = memory_model_excess(e->c, m, slope - theory);
+    judge_figure(e, name, "bytes of a parameter", slope, theory, "bytes");
+    finding_compare(f, (slope - theory) / theory, MEMORY_TOLERANCE, "relative", "Z27 Z30",
+                    "%s: rank %d peaks at %.4g +- %.2g bytes of a parameter over %d sizes (%s), the strategy needs %.4g%s%s%s", name, line.rank, slope,
+                    line.fit.slope_half, line.fit.count, memory_probes(e), theory, is != NULL ? " (the excess is that of " : "", is != NULL ? is : "",
+                    is != NULL ? ")" : "");
+}
+
+static void judge(const struct evidence *e, struct finding *f)
+{
+    struct memory_model model = memory_model_of(e->c, memory_whole_parameters(e));
+    int seen = memory_size_count(e, e->c);
+    if (!memory_usable(e, f))
+        return;
+    if (seen < MEMORY_SIZES) {
+        finding_skip(f, "parameter count %d of the %d that a slope needs", seen, MEMORY_SIZES);
+        return;
+    }
+    for (int p = MEMORY_FORWARD; p <= MEMORY_STEP; p++)
+        judge_phase(e, f, &model, (enum memory_phase)p);
+}
+
+const struct check check_memory_peak = {
+    .name = "memory-peak", .number = 43, .claim = "d peak(phase) / dP <= rest + gathered + waiting, 3 % above", .source = "FSDP, section 4",
+    .catches = "Z27 Z30 Z13", .blind = "units in use at once", .applies = memory_applies, .judge = judge};

@@ -1,0 +1,70 @@
+// Claim: bytes of a parameter at rest follow a + b/N over the ranks (N of the sharding group; all ranks where nothing is sharded): a what every rank holds whole,
+//     b what is divided, both the strategy's.
+// Source: ZeRO, section 5: memory falls as 1/N where all is sharded, so that a = 0.
+// How: the slopes of memory-rest at three meshes or more that this run has judged, fitted over 1/N; a and b each within 3 % of a + b of the theory, each told with its interval.
+// Catches: Z27
+// Blind to: as memory-rest
+#include <math.h>
+
+#include "harness/judge/memory_seen.h"
+#include "suite/checks/check.h"
+
+enum { MESHES = 16 };
+
+// What divides: the ranks of a sharding group; with strategy none all ranks, over which nothing may change.
+static int dividing(const struct fsdp_case *c) { return c->sharding.strategy == STRATEGY_NONE ? c->world_size : c->sharding.shards; }
+
+static int different(const int *ranks, int count)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        bool fresh = true;
+        for (int k = 0; k < i; k++)
+            fresh &= ranks[i] != ranks[k];
+        n += fresh;
+    }
+    return n;
+}
+
+static bool applies(const struct evidence *e)
+{
+    return memory_applies(e) && e->probes != NULL && memory_size_count(e, e->c) >= MEMORY_SIZES;
+}
+
+static void judge(const struct evidence *e, struct finding *f)
+{
+    const struct fsdp_case *meshes[MESHES];
+    int ranks[MESHES], count = memory_meshes(e, meshes, MESHES);
+    double bytes[MESHES];
+    struct slope fit;
+    for (int i = 0; i < count; i++) {
+        struct error error = {""};
+        struct memory_line line;
+        if (!memory_line(e, meshes[i], MEMORY_REST, &line, &error)) {
+            finding_broken(f, "N = %d: %s", meshes[i]->world_size, error.text);
+            return;
+        }
+        ranks[i] = dividing(meshes[i]);
+        bytes[i] = line.fit.slope;
+    }
+    if (different(ranks, count) < 3) {
+        finding_skip(f, "number of ranks %d of the 3 that a line over 1/N needs", different(ranks, count));
+        return;
+    }
+    if (!slope_over_ranks(count, ranks, bytes, &fit)) {
+        finding_broken(f, "%d points have no line over 1/N", count);
+        return;
+    }
+    struct memory_model model = memory_model_of(e->c, memory_whole_parameters(e));
+    struct memory_share theory = memory_model_at(&model, MEMORY_REST);
+    double all = theory.whole + theory.shared, off = fmax(fabs(fit.intercept - theory.whole), fabs(fit.slope - theory.shared));
+    judge_figure(e, "scaling", "a", fit.intercept, theory.whole, "bytes");
+    judge_figure(e, "scaling", "b", fit.slope, theory.shared, "bytes");
+    finding_compare(f, off / all, MEMORY_TOLERANCE, "relative", "Z27",
+                    "bytes of a parameter at rest over %d meshes: a = %.3g +- %.2g, b = %.4g +- %.2g of a + b/N (%s); the strategy has a = %g, b = %g", count,
+                    fit.intercept, fit.intercept_half, fit.slope, fit.slope_half, memory_probes(e), theory.whole, theory.shared);
+}
+
+const struct check check_memory_scaling = {
+    .name = "memory-scaling", .number = 44, .claim = "d live(rest) / dP = a + b/N, a and b the strategy's, within 3 %", .source = "ZeRO, section 5",
+    .catches = "Z27", .blind = "what does not grow with P", .applies = applies, .judge = judge};
