@@ -38,7 +38,7 @@ CREATE TABLE judged_case (
     implementation TEXT NOT NULL,
     case_id        TEXT NOT NULL,
     family         TEXT,
-    layer          TEXT,          -- of evidence: exact, witness, calibrated
+    layer          TEXT,          -- of evidence: exact, witness, calibrated, measured
     model          TEXT,
     strategy       TEXT,
     layout         TEXT,

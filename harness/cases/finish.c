@@ -22,7 +22,7 @@ static void finish_model(struct model_spec *m)
 
 static void finish_data(struct data_spec *d, enum case_layer layer)
 {
-    static const char *const by_layer[] = {[LAYER_EXACT] = "exact", [LAYER_WITNESS] = "values", [LAYER_CALIBRATED] = "gaussian"};
+    static const char *const by_layer[] = {[LAYER_EXACT] = "exact", [LAYER_WITNESS] = "values", [LAYER_CALIBRATED] = "gaussian", [LAYER_MEASURED] = "gaussian"};
     if (!d->recipe)
         d->recipe = memory_text(by_layer[layer]);
     if (d->pattern_count == 0) {
@@ -71,7 +71,7 @@ bool draft_finish(struct draft *d, struct document *doc, const struct node *at, 
     if (!d->title)
         return node_error(doc, at, error, "case '%.60s': found no title, expected one line", d->name);
     if ((int)c->layer < 0)
-        return node_error(doc, at, error, "case '%.60s': found no layer, expected exact, witness or calibrated", d->name);
+        return node_error(doc, at, error, "case '%.60s': found no layer, expected exact, witness, calibrated or measured", d->name);
     if ((int)c->model.kind < 0)
         return node_error(doc, at, error, "case '%.60s': found no model, expected one with its kind", d->name);
     if (d->mesh_all)

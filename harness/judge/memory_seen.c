@@ -214,11 +214,11 @@ bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memor
         own[r] = memory_claim_of(&e->answers[r]);
     int count = own != NULL ? sizes(e, c, own, cases) : 0, different = different_sizes(cases, count);
     bool fits = different >= MEMORY_SIZES || error_set(error, "%d parameter counts of this case so far, a line needs %d", different, MEMORY_SIZES);
-    *out = (struct memory_line){.fit = {.slope = -INFINITY}};
+    *out = (struct memory_line){0};
     for (int r = 0; fits && r < c->world_size; r++) {
         struct slope fit;
         fits = rank_line(cases, count, r, phase, &fit, error);
-        if (fits && judge_worse(fit.slope, out->fit.slope) == fit.slope)
+        if (fits && (r == 0 || judge_worse(fit.slope, out->fit.slope) == fit.slope))
             *out = (struct memory_line){fit, r};
     }
     free(own);

@@ -15,7 +15,8 @@
 
 enum { CASE_PROTOCOL = 1, CASE_MAX_DIMS = 4 };
 
-enum case_layer { LAYER_EXACT, LAYER_WITNESS, LAYER_CALIBRATED };
+// measured: what a case costs is judged, not its numbers.
+enum case_layer { LAYER_EXACT, LAYER_WITNESS, LAYER_CALIBRATED, LAYER_MEASURED };
 enum model_kind { MODEL_WITNESS, MODEL_MLP, MODEL_TRANSFORMER };
 enum model_norm { NORM_LAYERNORM, NORM_RMSNORM };
 enum model_position { POSITION_LEARNED, POSITION_ROPE };

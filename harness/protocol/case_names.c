@@ -1,7 +1,7 @@
 // Names of enumerators as docs/protocol.md spells them: one table each, for reading, writing and messages.
 #include "harness/protocol/case_fields.h"
 
-const char *const layer_names[] = {[LAYER_EXACT] = "exact", [LAYER_WITNESS] = "witness", [LAYER_CALIBRATED] = "calibrated", NULL};
+const char *const layer_names[] = {[LAYER_EXACT] = "exact", [LAYER_WITNESS] = "witness", [LAYER_CALIBRATED] = "calibrated", [LAYER_MEASURED] = "measured", NULL};
 const char *const model_kind_names[] = {[MODEL_WITNESS] = "witness", [MODEL_MLP] = "mlp", [MODEL_TRANSFORMER] = "transformer", NULL};
 const char *const strategy_names[] = {[STRATEGY_NONE] = "none", [STRATEGY_OPTIMIZER] = "optimizer", [STRATEGY_GRAD] = "grad",
                                       [STRATEGY_FULL] = "full", [STRATEGY_HYBRID] = "hybrid", NULL};

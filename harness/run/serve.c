@@ -169,6 +169,9 @@ static void one_start(struct service *s, int *failures)
     launch_free(&s->launch);
 }
 
+// Memory of a case is compared with that of others: what a process fills once, in its first case, must be in all or in none.
+static bool alone(const struct engine *e) { return e->plan->probes & (1u << PROBE_HEAP | 1u << PROBE_CUDA); }
+
 void serve_group(struct engine *e, const int *indices, int count)
 {
     int failures = 0;
@@ -177,7 +180,7 @@ void serve_group(struct engine *e, const int *indices, int count)
         struct service s = {.engine = e, .index = left, .world_size = e->plan->cases[indices[0]].c.world_size,
                             .launch = {.keeper = -1, .lifeline = -1, .over = true}};
         for (int i = 0; i < count; i++)
-            if (!e->state[indices[i]].over)
+            if (!e->state[indices[i]].over && (s.count == 0 || !alone(e)))
                 left[s.count++] = indices[i];
         if (s.count == 0 || interrupt_signal() ||
             asprintf(&s.folder, "%s/%s.%d", e->settings->scratch, e->implementation->name, e->counts->starts + 1) < 0)

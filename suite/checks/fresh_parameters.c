@@ -14,7 +14,7 @@
 
 static bool applies(const struct evidence *e)
 {
-    return e->c->model.kind != MODEL_WITNESS && program_count(e->c, VERB_STEP) > 1 && e->c->precision.loss_scale == LOSS_SCALE_NONE;
+    return e->c->model.kind != MODEL_WITNESS && e->c->layer != LAYER_MEASURED && program_count(e->c, VERB_STEP) > 1 && e->c->precision.loss_scale == LOSS_SCALE_NONE;
 }
 
 static double distance(const struct tensor *a, const struct tensor *b)

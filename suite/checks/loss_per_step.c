@@ -15,7 +15,7 @@
 static bool applies(const struct evidence *e)
 {
     bool witness = e->c->layer == LAYER_WITNESS;
-    return (!witness || e->c->precision.compute == DTYPE_F32) && e->c->precision.loss_scale == LOSS_SCALE_NONE && program_count(e->c, VERB_STEP) > 0;
+    return e->c->layer != LAYER_MEASURED && (!witness || e->c->precision.compute == DTYPE_F32) && e->c->precision.loss_scale == LOSS_SCALE_NONE && program_count(e->c, VERB_STEP) > 0;
 }
 
 // Sum of the micro events that made the gradient at a label, over the data ranks of one tensor coordinate of the last stage: the n-th

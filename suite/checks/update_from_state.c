@@ -16,7 +16,7 @@ static bool applies(const struct evidence *e)
     bool any_taken = false;
     for (int k = 0; k < e->truth->step_count; k++)
         any_taken |= !e->truth->steps[k].skipped;
-    return !exact && !adam_witness && any_taken && program_count(e->c, VERB_STEP) > 0;
+    return !exact && !adam_witness && e->c->layer != LAYER_MEASURED && any_taken && program_count(e->c, VERB_STEP) > 0;
 }
 
 static void judge(const struct evidence *e, struct finding *f) { update_judge(e, f, NULL, "Z23"); }

@@ -79,7 +79,7 @@ INSTRUCTION = by("verb", {
     "stop": {},
 })
 CASE = {
-    "protocol": {1}, "id": str, "family": str, "layer": {"exact", "witness", "calibrated"}, "world_size": int,
+    "protocol": {1}, "id": str, "family": str, "layer": {"exact", "witness", "calibrated", "measured"}, "world_size": int,
     "global_rows": int, "seed": int, "model": MODEL,
     "parameters": [{"name": str, "shape": [int], "unit": str, "tied_to": Null(str), "decay": bool}],
     "sharding": SHARDING, "precision": PRECISION, "optimizer": OPTIMIZER,
