@@ -192,6 +192,11 @@ int memory_meshes(const struct evidence *e, const struct fsdp_case **out, int ca
     return count;
 }
 
+bool memory_has_line(const struct evidence *e)
+{
+    return memory_applies(e) && (e->probes == NULL || memory_size_count(e, e->c) >= MEMORY_SIZES);
+}
+
 // ---- lines ----
 
 static bool rank_line(const struct probed_case *cases, int count, int rank, enum memory_phase phase, struct slope *out, struct error *error)

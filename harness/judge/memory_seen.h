@@ -19,6 +19,8 @@ enum { MEMORY_SIZES = 3 };          // parameter counts that a line needs
 
 // Do the memory checks judge this case: a probe of memory was asked for, and the case is large enough to show anything?
 bool memory_applies(const struct evidence *e);
+// ... and it is not the first sizes of a setting, which have no slope yet; or nothing was seen at all.
+bool memory_has_line(const struct evidence *e);
 // "heap", "cuda" or "heap and cuda": the probes that saw e's own ranks. Empty where none was loaded.
 const char *memory_probes(const struct evidence *e);
 // BROKEN where the records of e's own case are missing or incomplete; true where there is something to judge.

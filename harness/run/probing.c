@@ -53,7 +53,7 @@ static char *preload(const struct engine *e, struct error *error)
 const char **probing_environment(const struct engine *e, struct error *error)
 {
     const struct string_list *own = &e->implementation->environment;
-    const char **out = memory_zeros((size_t)own->count + 4, sizeof *out);
+    const char **out = memory_zeros((size_t)own->count + 5, sizeof *out);
     char names[64], *loads = NULL;
     for (int i = 0; i < own->count; i++)
         out[i] = own->items[i];
@@ -66,8 +66,12 @@ const char **probing_environment(const struct engine *e, struct error *error)
     }
     out[own->count] = loads;
     out[own->count + 1] = memory_format("FSDPMARK_PROBES=%s", names);
+    int at = own->count + 2;
     if (e->plan->counters != NULL)
-        out[own->count + 2] = memory_format("FSDPMARK_COUNTERS=%s", e->plan->counters);
+        out[at++] = memory_format("FSDPMARK_COUNTERS=%s", e->plan->counters);
+    // An interpreter's own arenas come by the mebibyte, and hide when its objects come and go.
+    if (e->plan->probes >> PROBE_HEAP & 1)
+        out[at] = memory_text("PYTHONMALLOC=malloc");
     return out;
 }
 

@@ -13,6 +13,18 @@ bool buffers_accumulate(const struct engine *e)
     return unsynchronised;
 }
 
+bool buffers_gradient_in_place(const struct engine *e)
+{
+    bool reduced = false, again = false;
+    for (int i = 0; i < e->c->program_length; i++) {
+        const struct instruction *in = &e->c->program[i];
+        bool backward = in->verb == VERB_MICRO || in->verb == VERB_BACKWARD;
+        again |= backward && reduced;
+        reduced = in->verb == VERB_ZERO_GRAD ? false : reduced || (backward && in->sync);
+    }
+    return e->c->sharding.strategy == STRATEGY_OPTIMIZER && e->accumulation == e->gradient && !e->offload && !again;
+}
+
 bool buffers_own_parameters(const struct engine *e, const struct unit *u)
 {
     return !u->resident && (u->root || !e->c->sharding.reshard_after_forward);
@@ -60,6 +72,14 @@ static int at_most_all(const struct engine *e, int turns, bool (*in)(const struc
     return turns < all ? turns : all;
 }
 
+static bool any_unit(const struct engine *e, const struct unit *u) { return (void)e, (void)u, true; }
+
+bool buffers_share_receive(const struct engine *e)
+{
+    const struct sharding_spec *s = &e->c->sharding;
+    return !s->reshard_after_forward && s->prefetch_forward == 0 && s->prefetch_backward == 0 && most_in_a_call(e, any_unit) == 1;
+}
+
 int buffers_parameter_turns(const struct engine *e)
 {
     const struct sharding_spec *s = &e->c->sharding;
@@ -100,6 +120,11 @@ static bool take_at_rest(struct engine *e, struct unit *u, struct arena *home, s
     for (int s = 0; s < e->state_count; s++)
         if (!take(home, ARENA_OPTIM, u->count, e->state_type, &u->states[s], error))
             return false;
+    if (buffers_gradient_in_place(e)) {
+        bool fine = take(&e->device, ARENA_GRAD, full, e->accumulation, &u->accumulated, error);
+        u->gradient = u->accumulated;
+        return fine;
+    }
     return take(home, ARENA_GRAD, u->count, e->gradient, &u->gradient, error) &&
            (!buffers_accumulate(e) || take(&e->device, ARENA_UNSHARDED, full, e->accumulation, &u->accumulated, error));
 }
@@ -108,11 +133,11 @@ static bool take_in_use(struct engine *e, struct unit *u, struct error *error)
 {
     struct arena *a = &e->device;
     int64_t full = u->layout.full_count;
-    bool own = buffers_own_parameters(e, u);
-    if (u->resident)
+    bool own = buffers_own_parameters(e, u), shares = buffers_share_receive(e);
+    if (u->resident || (own && shares))
         u->own_concatenated = e->gather_buffer;
     return (!own || take(a, ARENA_UNSHARDED, full, e->compute, &u->own_full, error)) &&
-           (!own || !buffers_reorder(e) || take(a, ARENA_COMM, full, e->compute, &u->own_concatenated, error)) &&
+           (!own || shares || !buffers_reorder(e) || take(a, ARENA_COMM, full, e->compute, &u->own_concatenated, error)) &&
            (!u->near_counts || take(a, ARENA_UNSHARDED, u->near_counts[e->comm.near->rank], e->compute, &u->near, error)) &&
            (!buffers_own_gradient(e, u) || take(a, ARENA_UNSHARDED, full, e->compute, &u->own_full_gradient, error));
 }
@@ -128,8 +153,6 @@ static int64_t largest(const struct engine *e, bool (*in)(const struct engine *,
     }
     return most;
 }
-
-static bool any_unit(const struct engine *e, const struct unit *u) { return (void)e, (void)u, true; }
 
 static bool take_pool(struct engine *e, struct pool *p, int turns, int64_t count, bool reorder, struct error *error)
 {
@@ -153,8 +176,8 @@ static bool take_communication(struct engine *e, struct error *error)
         int64_t work = backend_all_reduce_work(e->units[i].count, e->mesh.replicas);
         replica = work > replica ? work : replica;
     }
-    bool resident = e->unit_count > 0 && e->units[0].resident;
-    return (!resident || !buffers_reorder(e) || take(&e->device, ARENA_COMM, full, e->compute, &e->gather_buffer, error)) &&
+    bool one = (e->unit_count > 0 && e->units[0].resident) || buffers_share_receive(e);
+    return (!one || !buffers_reorder(e) || take(&e->device, ARENA_COMM, full, e->compute, &e->gather_buffer, error)) &&
            (!buffers_pack(e) || take(&e->device, ARENA_COMM, full, e->reduce, &r->packed, error)) &&
            (e->mesh.shards == 1 || take(&e->device, ARENA_COMM, part * e->mesh.shards, e->reduce, &r->work, error)) &&
            (e->mesh.replicas == 1 || take(&e->device, ARENA_COMM, replica, e->reduce, &r->replica_work, error)) &&

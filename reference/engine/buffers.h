@@ -8,6 +8,10 @@
 
 // Unsynchronised gradients are kept full: strategy optimizer, or a program with a microbatch that does not synchronise.
 bool buffers_accumulate(const struct engine *e);
+// The mean takes the place of the full gradients that it was made of: strategy optimizer, where no backward comes between a reduction and zero_grad.
+bool buffers_gradient_in_place(const struct engine *e);
+// One buffer receives the shards of all units that keep their parameters, one after another: no gather is started before the last has ended.
+bool buffers_share_receive(const struct engine *e);
 // The unit gathers into a buffer of its own: the root, and all where nothing is dropped after forward.
 bool buffers_own_parameters(const struct engine *e, const struct unit *u);
 bool buffers_pooled_parameters(const struct engine *e, const struct unit *u);

@@ -4,7 +4,7 @@
 // reduced, of gradients at rest, accumulated, and of optimizer state (each buffer rounded up to 64 bytes):
 //
 //   PARAM      sum_u w p_u  (+ c P_u where full parameters stay, which holds the shard itself where it can)
-//   GRAD       sum_u g p_u
+//   GRAD       sum_u g p_u; strategy optimizer: sum_u g P_u where the mean can lie in the full gradients (buffers_gradient_in_place)
 //   OPTIM      states sum_u k p_u
 //   UNSHARDED  c (root + turns * largest other unit) for parameters, the same for gradients; or c sum_u P_u without
 //              resharding after forward; + c sum_u of this rank's part of k of P_u with reshard_ranks k; + a sum_u P_u where gradients wait for a synchronisation
@@ -22,14 +22,15 @@ static void predict_unit(const struct engine *e, const struct unit *u, struct ar
         arena_plan_add(device, ARENA_PARAM, P, c);
     if (!u->aliased)
         arena_plan_add(home, ARENA_PARAM, p, w);
-    arena_plan_add(home, ARENA_GRAD, p, g);
+    bool in_place = buffers_gradient_in_place(e);
+    arena_plan_add(in_place ? device : home, ARENA_GRAD, in_place ? P : p, g);
     for (int s = 0; s < e->state_count; s++)
         arena_plan_add(home, ARENA_OPTIM, p, k);
-    if (buffers_accumulate(e))
+    if (buffers_accumulate(e) && !in_place)
         arena_plan_add(device, ARENA_UNSHARDED, P, dtype_size(e->accumulation));
     if (buffers_own_parameters(e, u)) {
         arena_plan_add(device, ARENA_UNSHARDED, P, c);
-        if (buffers_reorder(e))
+        if (buffers_reorder(e) && !buffers_share_receive(e))
             arena_plan_add(device, ARENA_COMM, P, c);
     }
     if (u->near_counts)
@@ -56,8 +57,8 @@ static void predict_shared(const struct engine *e, struct arena_plan *device, st
     }
     for (int turn = 0; turn < buffers_gradient_turns(e); turn++)
         arena_plan_add(device, ARENA_UNSHARDED, gradients, c);
-    bool resident = e->unit_count > 0 && e->units[0].resident;
-    arena_plan_add(device, ARENA_COMM, resident && buffers_reorder(e) ? P : 0, c);
+    bool one = (e->unit_count > 0 && e->units[0].resident) || buffers_share_receive(e);
+    arena_plan_add(device, ARENA_COMM, one && buffers_reorder(e) ? P : 0, c);
     arena_plan_add(device, ARENA_COMM, buffers_pack(e) ? P : 0, r);
     arena_plan_add(device, ARENA_COMM, e->mesh.shards > 1 ? p * e->mesh.shards : 0, r);
     arena_plan_add(device, ARENA_COMM, e->mesh.replicas > 1 ? replica : 0, r);

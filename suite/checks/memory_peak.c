@@ -38,17 +38,12 @@ static void judge_phase(const struct evidence *e, struct finding *f, const struc
 static void judge(const struct evidence *e, struct finding *f)
 {
     struct memory_model model = memory_model_of(e->c, memory_whole_parameters(e));
-    int seen = memory_size_count(e, e->c);
     if (!memory_usable(e, f))
         return;
-    if (seen < MEMORY_SIZES) {
-        finding_skip(f, "parameter count %d of the %d that a slope needs", seen, MEMORY_SIZES);
-        return;
-    }
     for (int p = MEMORY_FORWARD; p <= MEMORY_STEP; p++)
         judge_phase(e, f, &model, (enum memory_phase)p);
 }
 
 const struct check check_memory_peak = {
     .name = "memory-peak", .number = 43, .claim = "d peak(phase) / dP <= rest + gathered + waiting, 3 % above", .source = "FSDP, section 4",
-    .catches = "Z27 Z30 Z13", .blind = "units in use at once", .applies = memory_applies, .judge = judge};
+    .catches = "Z27 Z30 Z13", .blind = "units in use at once", .applies = memory_has_line, .judge = judge};

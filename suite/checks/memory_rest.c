@@ -14,13 +14,8 @@ static void judge(const struct evidence *e, struct finding *f)
 {
     struct error error = {""};
     struct memory_line line;
-    int seen = memory_size_count(e, e->c);
     if (!memory_usable(e, f))
         return;
-    if (seen < MEMORY_SIZES) {
-        finding_skip(f, "parameter count %d of the %d that a slope needs", seen, MEMORY_SIZES);
-        return;
-    }
     if (!memory_line(e, e->c, MEMORY_REST, &line, &error)) {
         finding_broken(f, "%s", error.text);
         return;
@@ -37,4 +32,4 @@ static void judge(const struct evidence *e, struct finding *f)
 
 const struct check check_memory_rest = {
     .name = "memory-rest", .number = 42, .claim = "d live(rest) / dP = whole + shared / S, within 3 %", .source = "ZeRO, sections 3 and 5",
-    .catches = "Z27 Z13 Z30", .blind = "what does not grow with P", .applies = memory_applies, .judge = judge};
+    .catches = "Z27 Z13 Z30", .blind = "what does not grow with P", .applies = memory_has_line, .judge = judge};

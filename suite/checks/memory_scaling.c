@@ -28,7 +28,11 @@ static int different(const int *ranks, int count)
 
 static bool applies(const struct evidence *e)
 {
-    return memory_applies(e) && e->probes != NULL && memory_size_count(e, e->c) >= MEMORY_SIZES;
+    const struct fsdp_case *meshes[MESHES];
+    int ranks[MESHES], count = memory_has_line(e) ? memory_meshes(e, meshes, MESHES) : 0;
+    for (int i = 0; i < count; i++)
+        ranks[i] = dividing(meshes[i]);
+    return different(ranks, count) >= 3;
 }
 
 static void judge(const struct evidence *e, struct finding *f)
@@ -37,6 +41,8 @@ static void judge(const struct evidence *e, struct finding *f)
     int ranks[MESHES], count = memory_meshes(e, meshes, MESHES);
     double bytes[MESHES];
     struct slope fit;
+    if (!memory_usable(e, f))
+        return;
     for (int i = 0; i < count; i++) {
         struct error error = {""};
         struct memory_line line;
@@ -46,10 +52,6 @@ static void judge(const struct evidence *e, struct finding *f)
         }
         ranks[i] = dividing(meshes[i]);
         bytes[i] = line.fit.slope;
-    }
-    if (different(ranks, count) < 3) {
-        finding_skip(f, "number of ranks %d of the 3 that a line over 1/N needs", different(ranks, count));
-        return;
     }
     if (!slope_over_ranks(count, ranks, bytes, &fit)) {
         finding_broken(f, "%d points have no line over 1/N", count);

@@ -36,6 +36,7 @@ def run_case(subject_class, job, world, case_id, answer, hello):
         initial = read_tensors(folder, "init.other.safetensors" if case.divergent_init and job.rank else "init.safetensors")
         batches = Batches(case, read_tensors(folder, "data.safetensors"), job.rank, world.device)
         subject.build(initial)
+        del initial  # as large as the model: what a probe sees from here on is the subject's
         hello({**subject.configured(), "backend": world.backend})
         Program(case, subject, batches, answer, world).run()
 
