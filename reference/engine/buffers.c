@@ -15,14 +15,15 @@ bool buffers_accumulate(const struct engine *e)
 
 bool buffers_gradient_in_place(const struct engine *e)
 {
-    bool reduced = false, again = false;
+    bool reduced = false, again = false, cleared = false;
     for (int i = 0; i < e->c->program_length; i++) {
         const struct instruction *in = &e->c->program[i];
         bool backward = in->verb == VERB_MICRO || in->verb == VERB_BACKWARD;
         again |= backward && reduced;
+        cleared |= in->verb == VERB_ZERO_GRAD;
         reduced = in->verb == VERB_ZERO_GRAD ? false : reduced || (backward && in->sync);
     }
-    return e->c->sharding.strategy == STRATEGY_OPTIMIZER && e->accumulation == e->gradient && !e->offload && !again;
+    return e->c->sharding.strategy == STRATEGY_OPTIMIZER && e->accumulation == e->gradient && !e->offload && cleared && !again;
 }
 
 bool buffers_own_parameters(const struct engine *e, const struct unit *u)

@@ -77,7 +77,11 @@ void layout_free(struct layout *l)
 
 bool layout_concatenation_is_full(const struct layout *l)
 {
-    return l->kind == SHARD_FLAT || l->shards == 1;
+    for (int s = 0; l->kind != SHARD_FLAT && s < l->shards; s++)
+        for (int i = l->first_piece[s]; i < l->first_piece[s + 1]; i++)
+            if (l->starts[s] + l->pieces[i].at != l->tensor_offset[l->pieces[i].tensor] + l->pieces[i].offset)
+                return false;
+    return true;
 }
 
 int64_t layout_padding(const struct layout *l, int shard)
