@@ -3,7 +3,7 @@
 // What: a wrapper of every collective and point-to-point call (nccl_calls.h), and of what makes communicators. One record a call that NCCL
 //       took; a new communicator is a record too. Calls between ncclGroupStart and ncclGroupEnd are marked `grouped`.
 // How:  the payload is of the call's arguments; size and rank are asked of NCCL, ncclCommCount and ncclCommUserRank, as it is on this machine:
-//       no header of NCCL is needed to build this. The numbers of types and operators are those of nccl.h and have never changed.
+//       no header of NCCL is needed to build this. The numbers of types and operators are those of nccl.h 2.30; what it does not have is unseen or another.
 // Blind to: ncclPutSignal, noted as unseen; kernels that use NCCL's device interface; what NCCL moves for itself. Time is that of the
 //       call, which only puts work on a stream.
 #include <stdatomic.h>

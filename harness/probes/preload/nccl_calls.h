@@ -1,4 +1,4 @@
-// The table of NCCL's calls that move data between ranks, one row each: nccl.h, versions 2.7 to 2.30.
+// The table of NCCL's calls that move data between ranks, one row each: nccl.h of version 2.30; older ones have fewer.
 //
 // Included by nccl.c, which makes a wrapper of each row, and by calls.c for the names. Expressions are of the call's parameters and of
 //   n, me          ranks of the communicator, and this one
