@@ -53,7 +53,7 @@ static char *preload(const struct engine *e, struct error *error)
 const char **probing_environment(const struct engine *e, struct error *error)
 {
     const struct string_list *own = &e->implementation->environment;
-    const char **out = memory_zeros((size_t)own->count + 5, sizeof *out);
+    const char **out = memory_zeros((size_t)own->count + 6, sizeof *out);
     char names[64], *loads = NULL;
     for (int i = 0; i < own->count; i++)
         out[i] = own->items[i];
@@ -67,6 +67,11 @@ const char **probing_environment(const struct engine *e, struct error *error)
     out[own->count] = loads;
     out[own->count + 1] = memory_format("FSDPMARK_PROBES=%s", names);
     int at = own->count + 2;
+#ifdef __SANITIZE_ADDRESS__
+    // The sanitizer wants to be loaded first, but stands where the probes' calls go to, and so works as well behind them.
+    const char *given = getenv("ASAN_OPTIONS");
+    out[at++] = memory_format("ASAN_OPTIONS=%s:verify_asan_link_order=0", given != NULL ? given : "");
+#endif
     if (e->plan->counters != NULL)
         out[at++] = memory_format("FSDPMARK_COUNTERS=%s", e->plan->counters);
     // An interpreter's own arenas come by the mebibyte, and hide when its objects come and go.

@@ -24,7 +24,7 @@ static void *one_of_each(int kind, size_t bytes)
     case 1: return calloc(bytes / 8, 8);
     case 2: return realloc(malloc(bytes / 2), bytes);
     case 3: return realloc(malloc(16), bytes);
-    case 4: return aligned_alloc(64, bytes);
+    case 4: return aligned_alloc(64, (bytes + 63) & ~(size_t)63);
     case 5: return posix_memalign(&p, 4096, bytes) == 0 ? p : NULL;
     case 6: return memalign(128, bytes);
     case 7: return reallocarray(malloc(8), bytes / 8, 8);
