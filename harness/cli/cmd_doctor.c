@@ -13,7 +13,9 @@
 #include "harness/cli/cli.h"
 #include "harness/launch/launch.h"
 #include "harness/probes/counters.h"
+#include "harness/probes/summary.h"
 #include "harness/protocol/memory.h"
+#include "harness/run/run.h"
 #include "harness/run/stamp.h"
 
 static const double TOOL_DEADLINE_S = 60;
@@ -263,6 +265,22 @@ static void look_at_papi(json_t *list, bool as_json)
         "user mode is counted alone, context switches not at all", "root, or /proc/sys/kernel/perf_event_paranoid at 1 or less");
 }
 
+// The preloaded libraries (docs/probes.md), those that were built.
+static void look_at_probes(const struct cli *cli, json_t *list, bool as_json)
+{
+    char *folder = probing_folder(cli->program);
+    for (int i = 0; i < PROBE_IDS; i++) {
+        const char *probe = probe_name((enum probe_id)i);
+        char *name = memory_format("probe %s", probe), *file = memory_format("%s/libfsdpmark-probe-%s.so", folder != NULL ? folder : ".", probe);
+        bool has = folder != NULL && access(file, R_OK) == 0;
+        say(list, as_json, name, has, false, has ? file : "its library was not built", "check --probes refuses its name",
+            i == PROBE_PAPI ? "make setup (package libpapi-dev), then make" : "make, or make install");
+        free(name);
+        free(file);
+    }
+    free(folder);
+}
+
 int cmd_doctor(const struct cli *cli, int argc, char **argv)
 {
     bool as_json = false;
@@ -284,6 +302,7 @@ int cmd_doctor(const struct cli *cli, int argc, char **argv)
         lacking += r->required && !has;
         say(list, as_json, r->name, has, r->required, text, r->without, r->remedy);
     }
+    look_at_probes(cli, list, as_json);
     look_at_papi(list, as_json);
     bool ok = look_at_implementations(cli, suite, list, as_json);
     if (as_json && ok) {

@@ -11,8 +11,7 @@
 #include "harness/probes/stored.h"
 #include "harness/run/engine.h"
 
-// The folder of the probes; NULL where there is none. Owned by the caller.
-static char *probe_folder(const char *program)
+char *probing_folder(const char *program)
 {
     static const char *const places[] = {"", "/../lib/fsdpmark"};
     const char *slash = strrchr(program, '/');
@@ -31,7 +30,7 @@ static char *probe_folder(const char *program)
 // "LD_PRELOAD=BASE:PROBE:..."
 static char *preload(const struct engine *e, struct error *error)
 {
-    char *folder = probe_folder(e->settings->program), *text = folder != NULL ? memory_format("LD_PRELOAD=%s/libfsdpmark-probe.so", folder) : NULL;
+    char *folder = probing_folder(e->settings->program), *text = folder != NULL ? memory_format("LD_PRELOAD=%s/libfsdpmark-probe.so", folder) : NULL;
     if (folder == NULL)
         error_set(error, "found no libfsdpmark-probe.so beside %s, expected the probes there", e->settings->program);
     for (int i = 0; text != NULL && i < PROBE_IDS; i++) {

@@ -53,6 +53,9 @@ struct run_counts {
 // Takes the verdict; false (with the error set) ends the run.
 typedef bool (*run_sink)(void *context, const struct run_verdict *v, struct error *error);
 
+// The folder of the preloaded libraries, found from fsdpmark's own path; NULL where there is none. Owned by the caller.
+char *probing_folder(const char *program);
+
 // The texts of a list with NULL at the end: borrowed texts in an owned array.
 const char **run_argv(const struct string_list *l);
 

@@ -184,12 +184,13 @@ static void doctor(void **state)
     command_run(folder, words, 180, &result);
     assert_true(result.status == 0 || result.status == 1);
     json_t *root = json_loads(result.out, 0, NULL), *row;
-    size_t i, required_and_missing = 0, implementations = 0;
+    size_t i, required_and_missing = 0, implementations = 0, probes = 0;
     assert_true(json_array_size(root) >= 10);
     json_array_foreach(root, i, row) {
         bool has = json_is_true(json_object_get(row, "has"));
         assert_true(json_is_string(json_object_get(row, "found")));
         const char *name = json_string_value(json_object_get(row, "name"));
+        probes += strncmp(name, "probe ", 6) == 0 && (has || strcmp(name, "probe papi") == 0);
         implementations += strcmp(name, "reference") == 0 || strcmp(name, "pytorch-fsdp2") == 0;
         // What is lacking has a reason and a remedy.
         assert_int_equal(!has, json_is_string(json_object_get(row, "remedy")) && json_is_string(json_object_get(row, "without")));
@@ -197,6 +198,7 @@ static void doctor(void **state)
     }
     assert_int_equal(result.status, required_and_missing > 0);
     assert_int_equal(implementations, 2);
+    assert_int_equal(probes, 6); // five need nothing that may be missing
     json_decref(root);
 }
 
