@@ -85,6 +85,8 @@ struct traffic_gap {
 };
 // All gaps of one rank, at most TRAFFIC_GAPS kept; returns how many. `bucketed`: calls are the implementation's, between 1 and `buckets`.
 int traffic_compare(const struct traffic_plan *plan, const struct traffic_seen *seen, int64_t buckets, struct traffic_gap *gaps);
+// A dtype, or words of its width that carry it: MPI has no bf16; then the bytes tell.
+bool traffic_same_type(enum probe_type expected, enum probe_type seen);
 // The gap in words that name the excess, and the fault classes that it fits.
 void traffic_gap_text(const struct fsdp_case *c, const struct traffic_plan *plan, const struct traffic_gap *gap, char *text, size_t size, const char **classes);
 

@@ -21,7 +21,7 @@ static double distance_of(const struct traffic_gap *gaps, int count)
     double distance = count > TRAFFIC_GAPS ? bytes_of_a_call * (count - TRAFFIC_GAPS) : 0;
     for (int i = 0; i < count && i < TRAFFIC_GAPS; i++)
         distance += (double)llabs((long long)(gaps[i].seen.bytes - gaps[i].expected.bytes)) +
-                    bytes_of_a_call * ((double)llabs((long long)(gaps[i].seen.calls - gaps[i].expected.calls)) + (gaps[i].seen.type != gaps[i].expected.type));
+                    bytes_of_a_call * ((double)llabs((long long)(gaps[i].seen.calls - gaps[i].expected.calls)) + !traffic_same_type(gaps[i].expected.type, gaps[i].seen.type));
     return distance;
 }
 

@@ -114,9 +114,9 @@ void traffic_seen_free(struct traffic_seen *s)
 
 // ---- comparing ----
 
-static bool same_type(enum probe_type expected, enum probe_type seen)
+bool traffic_same_type(enum probe_type expected, enum probe_type seen)
 {
-    return expected == seen || seen == PROBE_TYPE_OTHER; // words of the same width carry bf16 where MPI has no such type: the bytes tell
+    return expected == seen || seen == PROBE_TYPE_OTHER || (seen == PROBE_U16 && probe_type_bytes(expected) == 2);
 }
 
 // The row that is the answer to an expected one: of its dtype, else of any.
@@ -125,7 +125,7 @@ static struct traffic_row *answer_to(struct traffic_phase *seen, const struct tr
     for (int any = 0; any < 2; any++)
         for (int i = 0; i < seen->count; i++) {
             struct traffic_row *row = &seen->rows[i];
-            if (row->calls > 0 && row->op == expected->op && row->size == expected->size && (any || same_type(expected->type, row->type)))
+            if (row->calls > 0 && row->op == expected->op && row->size == expected->size && (any || traffic_same_type(expected->type, row->type)))
                 return row;
         }
     return NULL;
@@ -153,7 +153,7 @@ int traffic_compare(const struct traffic_plan *plan, const struct traffic_seen *
             const struct traffic_row *expected = &plan->phases[i].rows[k];
             struct traffic_row *answer = answer_to(&rest, expected), none = {expected->op, expected->size, expected->type, 0, 0, 0};
             struct traffic_row got = answer != NULL ? *answer : none;
-            if (!same_calls(expected, &got, buckets) || expected->bytes != got.bytes || !same_type(expected->type, got.type))
+            if (!same_calls(expected, &got, buckets) || expected->bytes != got.bytes || !traffic_same_type(expected->type, got.type))
                 note(gaps, &count, i, *expected, got);
             if (answer != NULL)
                 answer->calls = 0;
@@ -218,7 +218,7 @@ enum traffic_witness traffic_witness(const struct evidence *e)
                 const struct probe_traffic *t = &e->probes[r].phases[i].traffic[k];
                 collectives += t->kind == PROBE_COLLECTIVE ? t->calls : 0;
                 points += t->kind == PROBE_POINT ? t->calls : 0;
-                sent += t->kind == PROBE_SEND ? (double)t->bytes : 0;
+                sent += t->kind == PROBE_SEND && trains(e->probes[r].phases[i].name) ? (double)t->bytes : 0; // a launcher talks at the start
             }
     return collectives > 0 ? TRAFFIC_COLLECTIVES : points > 0 ? TRAFFIC_POINTS : sent > 0 ? TRAFFIC_SOCKETS : TRAFFIC_UNSEEN;
 }

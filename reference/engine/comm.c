@@ -128,7 +128,8 @@ bool comm_reduce_scatter(struct comm *c, enum dtype type, const void *send, void
 bool comm_all_reduce(struct comm *c, enum dtype type, void *values, void *work, int64_t count, struct comm_request *r,
                      struct error *error)
 {
-    return c->world->backend->all_reduce(&c->groups->replicate, type, REDUCE_SUM, values, work, count, &r->request, error) &&
+    const struct backend_group *g = FAULT(all_reduced_not_scattered) && c->groups->mesh.replicas == 1 ? &c->groups->shard : &c->groups->replicate;
+    return c->world->backend->all_reduce(g, type, REDUCE_SUM, values, work, count, &r->request, error) &&
            book(c, r, COMM_ALL_REDUCE, type, count, error);
 }
 

@@ -138,8 +138,19 @@ void engine_close(struct engine *e)
     *e = (struct engine){0};
 }
 
+// Only a fault tells everybody again, before each step, what all have already.
+static bool broadcast_again(struct engine *e, struct error *error)
+{
+    for (int i = 0; i < e->unit_count && e->mesh.shards == 1; i++)
+        if (!comm_broadcast(&e->comm, e->parameter, e->units[i].shard, e->units[i].count, error))
+            return false;
+    return true;
+}
+
 bool engine_step(struct engine *e, bool *skipped, double *loss_scale, struct error *error)
 {
+    if (FAULT(broadcast_each_step) && !broadcast_again(e, error))
+        return false;
     *loss_scale = e->scale.value;
     if (!loss_scale_overflow(e, skipped, error) || (!*skipped && !update_parameters(e, error)))
         return false;

@@ -7,6 +7,7 @@
 //       With reshard_ranks k a drop after forward keeps this rank's part of k, a run of whole shards (so that it needs no padding of
 //       its own), and the next gather of the unit is among the k ranks that have all parts; parameters that change forget them.
 //       With offload the shard lies in host memory and is copied to the device first.
+#include <stdlib.h>
 #include <string.h>
 
 #include "reference/engine/engine.h"
@@ -50,6 +51,17 @@ static const void *own_part(struct engine *e, struct unit *u)
     return place;
 }
 
+// Only a fault gathers what is stored, twice as wide, and casts it afterwards.
+static bool gather_wide(struct engine *e, struct unit *u, struct error *error)
+{
+    struct comm_request r = {0};
+    void *all = calloc((size_t)u->layout.full_count + 1, dtype_size(e->parameter));
+    bool ok = comm_all_gather(&e->comm, e->parameter, u->shard, all, u->layout.counts, u->layout.starts, &r, error) && comm_wait(&e->comm, &r, error);
+    kernels_cast(u->layout.full_count, e->parameter, all, e->compute, u->concatenated);
+    free(all);
+    return ok;
+}
+
 bool gather_start(struct engine *e, struct unit *u, struct error *error)
 {
     bool near = u->state == UNIT_NEAR;
@@ -60,6 +72,10 @@ bool gather_start(struct engine *e, struct unit *u, struct error *error)
     if (near) {
         u->state = UNIT_GATHERING;
         return comm_near_gather(&e->comm, e->compute, u->near, u->concatenated, u->near_counts, u->near_starts, &u->gather, error);
+    }
+    if (FAULT(gathered_in_parameter_type) && e->mesh.shards > 1 && e->parameter != e->compute) {
+        u->state = UNIT_GATHERING;
+        return gather_wide(e, u, error);
     }
     const void *part = own_part(e, u);
     u->state = UNIT_GATHERING;

@@ -143,6 +143,18 @@ static void forget_tied(struct engine *e, bool forget)
     }
 }
 
+// Drops the units of a call and gathers them once more; only faults do that.
+static bool gather_again(struct engine *e, int call, struct error *error)
+{
+    for (int i = 0; i < e->call_unit_count[call]; i++) {
+        struct unit *u = &e->units[e->call_units[call][i]];
+        gather_drop(e, u, false);
+        if (!gather_finish(e, u, error))
+            return false;
+    }
+    return true;
+}
+
 static bool backward(struct engine *e, struct activation *a, bool sync, struct error *error)
 {
     const struct model *m = &e->model;
@@ -152,6 +164,8 @@ static bool backward(struct engine *e, struct activation *a, bool sync, struct e
         void *din = call == 0 ? NULL : call % 2 ? e->pong : e->ping;
         struct model_arrays arrays = arrays_of(e);
         if (!acquire(e, call, -1, s->prefetch_backward, error) || !open_gradients(e, call, error))
+            return false;
+        if (((FAULT(recomputation_gathers_again) && s->activation_checkpointing) || FAULT(backward_gathers_twice)) && !gather_again(e, call, error))
             return false;
         if (s->activation_checkpointing && !(FAULT(recomputation_skipped) && call == 0))
             recompute(e, a, call, &arrays);
@@ -203,6 +217,8 @@ bool engine_backward(struct engine *e, int slot, bool sync, struct error *error)
 bool engine_micro(struct engine *e, int step, int micro, bool sync, double *loss, struct error *error)
 {
     struct activation *a = &e->activations[e->activation_count - 1];
+    if (FAULT(gathered_in_every_microbatch) && !gather_residents(e, error))
+        return false;
     if (!loss_prepare(e, step, micro, a, error) || !forward(e, a, USE_BACKWARD_NOW, loss, error))
         return false;
     if (e->at_backward)

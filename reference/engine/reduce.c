@@ -115,6 +115,14 @@ static bool start_replicas(struct engine *e, struct error *error)
            comm_all_reduce(&e->comm, e->reduce, values, r->replica_work, r->unit->count, &r->request, error);
 }
 
+// A reduction whose result nobody reads; only faults make one.
+static bool reduce_in_vain(struct engine *e, struct unit *u, const void *sent, struct error *error)
+{
+    struct comm_request r = {0};
+    return e->mesh.shards == 1 || (comm_reduce_scatter(&e->comm, e->reduce, sent, e->reduction.work, u->layout.counts, u->layout.starts, &r, error) &&
+                                   comm_wait(&e->comm, &r, error));
+}
+
 static bool start(struct engine *e, struct unit *u, enum dtype type, void *gradient, struct error *error)
 {
     struct reduction *r = &e->reduction;
@@ -133,6 +141,12 @@ static bool start(struct engine *e, struct unit *u, enum dtype type, void *gradi
         r->stage = REDUCE_SUMMED;
         return true;
     }
+    if (FAULT(all_reduced_not_scattered) && e->mesh.replicas == 1) {
+        r->result = engine_at(sent, e->reduce, u->layout.starts[e->mesh.shard]);
+        return comm_all_reduce(&e->comm, e->reduce, sent, r->work, u->layout.full_count, &r->request, error);
+    }
+    if (FAULT(reduced_twice) && !reduce_in_vain(e, u, sent, error))
+        return false;
     return comm_reduce_scatter(&e->comm, e->reduce, sent, r->work, u->layout.counts, u->layout.starts, &r->request, error);
 }
 
@@ -148,6 +162,10 @@ bool reduce_close(struct engine *e, struct unit *u, bool sync, struct error *err
     e->own_overflow |= FAULT(skip_not_collective) && !kernels_cpu(e->compute)->all_finite(u->layout.full_count, u->full_gradient);
     if (u->accumulated)
         accumulate(e, u);
+    if (FAULT(barrier_after_each_unit) && !comm_barrier(&e->comm, error))
+        return false;
+    if (!sync && FAULT(unsynchronised_reduces) && !reduce_in_vain(e, u, in_order(e, u, e->accumulation, u->accumulated), error))
+        return false;
     if (!sync) {
         give_back(e, u);
         u->full_gradient = NULL;

@@ -24,7 +24,7 @@ static void judge_gaps(const struct evidence *e, struct finding *f, const struct
         const struct traffic_gap *g = &m->gaps[i];
         char text[400];
         const char *classes;
-        bool type = g->expected.calls > 0 && g->seen.calls > 0 && g->seen.type != g->expected.type && g->seen.type != PROBE_TYPE_OTHER;
+        bool type = g->expected.calls > 0 && g->seen.calls > 0 && !traffic_same_type(g->expected.type, g->seen.type);
         if (g->seen.calls == g->expected.calls && !type)
             continue;
         traffic_gap_text(e->c, &m->plan, g, text, sizeof text, &classes);
