@@ -19,9 +19,9 @@ for probe in heap socket mpi nccl cuda; do
     libraries=$libraries:$build/libfsdpmark-probe-$probe.so words=$words${words:+,}$probe
 done
 
-# Median of the "seconds" of a file's lines, the first three left out as warm-up.
+# Median of the "seconds" or "processor_seconds" of a file's lines, the first three left out as warm-up.
 median() {
-    sed -n 's/.*"seconds": *\([0-9.e-]*\).*/\1/p' "$1" | sed 1,3d | sort -g |
+    sed -n 's/.*"'"$2"'": *\([0-9.e-]*\).*/\1/p' "$1" | sed 1,3d | sort -g |
         awk '{ v[NR] = $1 } END { if (NR == 0) exit 1; print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 # Median, interval of at least 95 % where there are six or more, else the extremes, and what the interval covers.
@@ -68,7 +68,13 @@ seen() { # that the probes wrote records at all, or the cost is that of nothing
         [ -s "$work/job/probes.rank$rank" ] || { echo "  no records of rank $rank: the probes were not loaded"; exit 1; }
     done
 }
-turns() { # reference|torch a b case: median seconds of a and of b, a line a round
+cost() { # of the pairs, by the clock and by the processor time of rank 0, which a busy machine changes less
+    printf '    step with probes (%s) over step without: ' "$words"
+    awk '{ print $1 / $2 }' "$work/pairs" | interval
+    printf '      by processor time: '
+    awk '{ print $3 / $4 }' "$work/pairs" | interval
+}
+turns() { # reference|torch a b case: median seconds of a and of b, then processor seconds, a line a round
     for round in $(seq "$rounds"); do
         order="$2 $3"
         [ $((round % 2)) -eq 0 ] && order="$3 $2"
@@ -76,7 +82,7 @@ turns() { # reference|torch a b case: median seconds of a and of b, a line a rou
             $1 "$what" "$4" "$work/$what"
             [ "$what" = probes ] && seen
         done
-        echo "$(median "$work/$2") $(median "$work/$3")"
+        echo "$(median "$work/$2" seconds) $(median "$work/$3" seconds) $(median "$work/$2" processor_seconds) $(median "$work/$3" processor_seconds)"
     done
 }
 
@@ -86,13 +92,12 @@ for case in "$@"; do
     timeout 600 mpirun -n 2 --bind-to none "$build/fsdp-reference" --overlap "$case" $((4 * steps)) | tail -n 1 |
         sed 's/[][{}",:]/ /g' | awk '{ printf "    step %.3f ms; exposed %.3f ms (%.3f to %.3f), share %.3f (%.3f to %.3f); over the step in series %.3f (%.3f to %.3f); %d steps, intervals of 95 %%\n",
             1e3 * $4, 1e3 * $8, 1e3 * $9, 1e3 * $10, $12, $13, $14, $16, $17, $18, $2 }'
-    printf '    step with probes (%s) over step without: ' "$words"
     turns reference probes none "$case" >"$work/pairs"
-    awk '{ print $1 / $2 }' "$work/pairs" | interval
+    cost
     [ -x "$python" ] || { echo "  $name, PyTorch: skipped: no $python; make implementations makes it"; continue; }
     echo "  $name, PyTorch fully_shard over gloo"
     turns torch none free "$case" >"$work/pairs"
     printf '    exposed communication, share of the step: ' && awk '{ print ($1 - $2) / $1 }' "$work/pairs" | interval
     turns torch probes none "$case" >"$work/pairs"
-    printf '    step with probes (%s) over step without: ' "$words" && awk '{ print $1 / $2 }' "$work/pairs" | interval
+    cost
 done

@@ -5,7 +5,7 @@
 Run once per rank with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ...; alone: one rank). MODEL is the object of
 case.json; B rows per rank, AdamW, float32, one thread. A step is from barrier to barrier: zero_grad, forward,
 backward, optimizer. Every rank prints one line of JSON a step after a first one that is not counted:
-{"implementation", "rank", "world_size", "strategy", "step", "seconds", "tokens", "tokens_per_second", "loss"}; tokens are this rank's.
+{"implementation", "rank", "world_size", "strategy", "step", "seconds", "processor_seconds", "tokens", "tokens_per_second", "loss"}; tokens are this rank's.
 
 --free: on PyTorch's "fake" process group, whose collectives move nothing and end at once. What is trained then is wrong on purpose and only timed:
 the step less this one is the communication that computation does not hide. Denormal numbers, which buffers that nobody fills may hold, count as 0.
@@ -119,16 +119,16 @@ def main():
     batches = Batches(case, data, rank, world.device)
     for k in range(options.steps + 1):
         world.barrier()
-        begin = time.perf_counter()
+        begin, processor = time.perf_counter(), time.process_time()
         loss = step(subject, batches)
         if world.device.type == "cuda":
             torch.cuda.synchronize()
         world.barrier()
-        seconds = time.perf_counter() - begin
+        seconds, processor = time.perf_counter() - begin, time.process_time() - processor
         if k:
             tokens = batches.tokens(0, 0)
             print(json.dumps({"implementation": make.implementation, "rank": rank, "world_size": size, "strategy": strategy, "step": k - 1,
-                              "seconds": seconds, "tokens": tokens, "tokens_per_second": tokens / seconds, "loss": loss}), flush=True)
+                              "seconds": seconds, "processor_seconds": processor, "tokens": tokens, "tokens_per_second": tokens / seconds, "loss": loss}), flush=True)
     world.close()
     leave(0)
 
