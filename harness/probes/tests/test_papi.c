@@ -15,7 +15,7 @@
 
 #include "harness/probes/tests/preloaded.h"
 
-enum { PAGE = 4096, OWN = 50, OLD = 200, NEW = 300, STRAY = 60 };
+enum { PAGE = 4096, OWN = 500, OLD = 2000, NEW = 3000, STRAY = 400 };
 
 static bool pretend;
 

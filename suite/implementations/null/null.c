@@ -80,6 +80,7 @@ int main(int argc, char **argv)
         say_shards(f);
         for (int i = 0; (in = fsdpmark_instruction_at(f, i)); i++)
             obey(f, in);
+        fsdpmark_phase(f, "end", -1);
         fsdpmark_done(f);
     }
     if (fsdpmark_error(f))
