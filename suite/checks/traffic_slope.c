@@ -91,7 +91,7 @@ static bool applies(const struct evidence *e)
 
 struct fitted {
     struct slope line;           // of bytes sent against those of the plan
-    double theory;               // bytes for each parameter and rank, by the plan
+    double theory;               // bytes for each parameter, rank and step, by the plan
     struct traffic_choice choice;
     const struct traffic_library *library;
 };
@@ -105,7 +105,7 @@ static bool fit_plan(const struct points *p, struct fitted *f)
         planned[i] = traffic_sent(p->cases[i], &f->choice, f->library);
     if (!slope_fit(p->count, planned, p->sent, &f->line) || !slope_fit(p->count, p->elements, planned, &theory))
         return false;
-    f->theory = theory.slope;
+    f->theory = theory.slope / (double)p->cases[0]->data.steps;
     return true;
 }
 
@@ -132,7 +132,7 @@ static void name_excess(const struct evidence *e, const struct fitted *f, char *
 {
     const struct sharding_spec *s = &e->c->sharding;
     double share = s->shards > 1 ? (s->shards - 1.0) / s->shards : (s->replicas - 1.0) / s->replicas;
-    double more = (f->line.slope - 1) * f->theory / (double)e->c->data.steps;
+    double more = (f->line.slope - 1) * f->theory;
     double gathers = more / (dtype_size(e->c->precision.compute) * share), reductions = more / (f->library->scatter * dtype_size(e->c->precision.reduce) * share);
     bool again = s->activation_checkpointing && gathers > 0.5;
     *classes = again ? "Z30 Z28" : "Z28";
@@ -147,12 +147,12 @@ static void judge_line(const struct evidence *e, struct finding *f, const struct
     double off = fabs(fit->line.slope - 1), measured = fit->line.slope * fit->theory, half = fit->line.slope_half * fit->theory;
     traffic_choice_text(&fit->choice, words, sizeof words);
     if (fit->line.slope_half > bound) {
-        finding_broken(f, "%.3f +- %.3f bytes for each parameter and rank from %d sizes: the interval is wider than %g %%", measured, half, p->count, 100 * bound);
+        finding_broken(f, "%.3f +- %.3f bytes for each parameter, rank and step from %d sizes: the interval is wider than %g %%", measured, half, p->count, 100 * bound);
         return;
     }
     if (off > bound)
         name_excess(e, fit, excess, sizeof excess, &classes);
-    finding_compare(f, off, bound, "relative", classes, "%.3f +- %.3f bytes for each parameter and rank from %d sizes, the formula says %.3f (%s: %s%s%s)%s", measured, half,
+    finding_compare(f, off, bound, "relative", classes, "%.3f +- %.3f bytes for each parameter, rank and step from %d sizes, the formula says %.3f (%s: %s%s%s)%s", measured, half,
                     p->count, fit->theory, fit->library->name, fit->library->words, *words ? "; " : "", words, excess);
 }
 
@@ -169,7 +169,7 @@ static void judge_ranks(const struct evidence *e, struct finding *f, const struc
         if (p.count < LEAST || other->world_size == 1 || !fit_plan(&p, &fit) || fit.line.slope_half > bound)
             continue;
         finding_compare(f, fabs(fit.line.slope / own->line.slope - 1), 2 * bound, "relative", "Z28",
-                        "%.3f bytes for each parameter at N = %d and %.3f at N = %d, f(N) = (N-1)/N makes it %.3f", fit.line.slope * fit.theory, other->world_size,
+                        "%.3f bytes for each parameter, rank and step at N = %d and %.3f at N = %d, f(N) = (N-1)/N makes it %.3f", fit.line.slope * fit.theory, other->world_size,
                         own->line.slope * own->theory, e->world_size, fit.theory * own->line.slope);
     }
 }

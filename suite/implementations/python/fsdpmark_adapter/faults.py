@@ -220,6 +220,33 @@ def pieces_overwritten(subject, stack):
     stack.enter_context(patch.object(DeepSpeedZeroOptimizer_Stage3, "clear_backward_seen_flag", ZeROOptimizer.clear_backward_seen_flag))
 
 
+def before_backward(subject, action):
+    original = subject.backward
+
+    def patched(loss):
+        action()
+        return original(loss)
+    subject.backward = patched
+
+
+@fault
+def gathered_again(subject, stack):
+    """fully_shard: every parameter is gathered once more before the backward, as for a recomputation (Z30)."""
+    before_backward(subject, lambda: [p.full_tensor() for p in subject.parameters.values() if hasattr(p, "full_tensor")] and None)
+
+
+@fault
+def reduced_for_nothing(subject, stack):
+    """Zeros of the size of all gradients are reduced before the backward (Z28)."""
+    before_backward(subject, lambda: dist.all_reduce(torch.zeros(sum(p.numel() for p in subject.parameters.values()))))
+
+
+@fault
+def broadcast_each_step(subject, stack):
+    """DDP: rank 0 broadcasts the parameters before each backward, though all have them (Z28)."""
+    before_backward(subject, lambda: [dist.broadcast(p.data, 0) for p in subject.parameters.values()] and None)
+
+
 def seeded(name, subject):
     """A context in which the named fault is there; none for an empty name."""
     stack = ExitStack()
