@@ -118,7 +118,7 @@ static bool nearest(const struct points *p, const char *backend, struct fitted *
     for (int l = 0; l < 2; l++)
         for (int i = 0; i < count; i++) {
             struct fitted f = {.choice = choices[i], .library = libraries[l]};
-            if (!fit_plan(p, &f) || (any && fabs(f.line.slope - 1) >= fabs(out->line.slope - 1)))
+            if (choices[i].split || !fit_plan(p, &f) || (any && fabs(f.line.slope - 1) >= fabs(out->line.slope - 1)))
                 continue;
             *out = f;
             any = true;
