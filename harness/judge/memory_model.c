@@ -74,7 +74,7 @@ double memory_parameters(const struct fsdp_case *c)
 const char *memory_model_excess(const struct fsdp_case *c, const struct memory_model *m, double bytes)
 {
     double rest = 1 - 1.0 / c->sharding.shards;
-    double w = m->parameter.shared * rest, g = m->gradient.shared * rest, k = m->state.shared * rest, compute = (double)dtype_size(c->precision.compute);
+    double w = m->parameter.shared * rest, g = m->gradient.shared * rest, k = m->state.shared * rest, compute = m->parameter.shared > 0 ? (double)dtype_size(c->precision.compute) : 0;
     double gradient = m->gradient.shared + m->gradient.whole;
     const struct { double bytes; const char *is; } known[] = {
         {k, "optimizer states that are not sharded"},
@@ -84,7 +84,7 @@ const char *memory_model_excess(const struct fsdp_case *c, const struct memory_m
         {compute, "whole parameters that were not dropped, or whole gradients that were kept"},
         {w + g, "parameters and gradients that are not sharded"},
         {gradient, "a second copy of the gradients"},
-        {compute + gradient, "whole parameters and whole gradients"},
+        {compute > 0 ? compute + gradient : 0, "whole parameters and whole gradients"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].bytes > 0 && fabs(bytes - known[i].bytes) <= 0.1 * known[i].bytes)

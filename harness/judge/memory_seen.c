@@ -234,7 +234,7 @@ int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
 {
     struct memory_claim none = {0}, own = memory_claim_of(&e->answers[rank]);
     struct probed_case cases[SERIES];
-    struct error ignored;
+    struct error ignored = {""};
     double x[SERIES], y[SERIES];
     int count = sizes(e, e->c, NULL, cases);
     for (int i = 0; i < count; i++) {

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "reference/engine/fault.h"
+
 bool buffers_accumulate(const struct engine *e)
 {
     bool unsynchronised = e->c->sharding.strategy == STRATEGY_OPTIMIZER;
@@ -28,7 +30,7 @@ bool buffers_gradient_in_place(const struct engine *e)
 
 bool buffers_own_parameters(const struct engine *e, const struct unit *u)
 {
-    return !u->resident && (u->root || !e->c->sharding.reshard_after_forward);
+    return !u->resident && (u->root || !e->c->sharding.reshard_after_forward || FAULT(a_buffer_for_each_unit));
 }
 
 bool buffers_pooled_parameters(const struct engine *e, const struct unit *u)
@@ -119,14 +121,14 @@ static bool take_at_rest(struct engine *e, struct unit *u, struct arena *home, s
     else if (!take(home, ARENA_PARAM, u->count, e->parameter, &u->shard, error))
         return false;
     for (int s = 0; s < e->state_count; s++)
-        if (!take(home, ARENA_OPTIM, u->count, e->state_type, &u->states[s], error))
+        if (!take(home, ARENA_OPTIM, FAULT(states_of_all_shards) && full > u->count ? full : u->count, e->state_type, &u->states[s], error))
             return false;
     if (buffers_gradient_in_place(e)) {
         bool fine = take(&e->device, ARENA_GRAD, full, e->accumulation, &u->accumulated, error);
         u->gradient = u->accumulated;
         return fine;
     }
-    return take(home, ARENA_GRAD, u->count, e->gradient, &u->gradient, error) &&
+    return take(home, ARENA_GRAD, FAULT(gradients_kept_whole) && full > u->count ? full : u->count, e->gradient, &u->gradient, error) &&
            (!buffers_accumulate(e) || take(&e->device, ARENA_UNSHARDED, full, e->accumulation, &u->accumulated, error));
 }
 

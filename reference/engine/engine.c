@@ -156,6 +156,8 @@ bool engine_step(struct engine *e, bool *skipped, double *loss_scale, struct err
         return false;
     loss_scale_update(e, *skipped);
     e->steps++;
+    if (FAULT(buffer_lost_each_step) && !calloc((size_t)e->units[e->unit_count - 1].count + 1, dtype_size(e->gradient)))
+        return error_set(error, "no memory to lose");
     return true;
 }
 

@@ -11,6 +11,7 @@
 //   ACT        microbatches in flight * (outputs + saved), two gradients of activations, scratch
 //   COMM       what is sent or received in another order or type; S parts of the largest unit for its sum
 #include "reference/engine/buffers.h"
+#include "reference/engine/fault.h"
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -23,9 +24,9 @@ static void predict_unit(const struct engine *e, const struct unit *u, struct ar
     if (!u->aliased)
         arena_plan_add(home, ARENA_PARAM, p, w);
     bool in_place = buffers_gradient_in_place(e);
-    arena_plan_add(in_place ? device : home, ARENA_GRAD, in_place ? P : p, g);
+    arena_plan_add(in_place ? device : home, ARENA_GRAD, in_place ? P : FAULT(gradients_kept_whole) ? most(P, p) : p, g);
     for (int s = 0; s < e->state_count; s++)
-        arena_plan_add(home, ARENA_OPTIM, p, k);
+        arena_plan_add(home, ARENA_OPTIM, FAULT(states_of_all_shards) ? most(P, p) : p, k);
     if (buffers_accumulate(e) && !in_place)
         arena_plan_add(device, ARENA_UNSHARDED, P, dtype_size(e->accumulation));
     if (buffers_own_parameters(e, u)) {

@@ -200,6 +200,61 @@ def no_initial_broadcast(subject, stack):
 
 
 @fault
+def gathered_copies_kept(subject, stack):
+    """fully_shard: something holds on to a copy of every unit that was gathered (Z27)."""
+    from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
+    original, kept = FSDPParam.init_unsharded_param, {}
+
+    def keeping(parameter):
+        original(parameter)
+        kept[id(parameter)] = parameter._unsharded_param.detach().clone()
+    stack.enter_context(patch.object(FSDPParam, "init_unsharded_param", keeping))
+
+
+@fault
+def whole_gradients_kept(subject, stack):
+    """fully_shard: the unsharded gradients stay on the rank after they were reduced (Z27)."""
+    from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
+    original, kept = FSDPParam.unsharded_grad_data, {}
+
+    def keeping(parameter):
+        gradient = original.fget(parameter)
+        kept[id(parameter)] = gradient
+        return gradient
+    stack.enter_context(patch.object(FSDPParam, "unsharded_grad_data", property(keeping)))
+
+
+@fault
+def states_of_whole_tensors(subject, stack):
+    """The optimizer makes room for its states in the size of whole parameters (Z27)."""
+    kept = []
+
+    def whole(optimizer, *_):
+        if not kept:
+            kept.extend(torch.zeros(p.shape) for p in subject.parameters.values() for _ in range(2))
+    after(subject, "make_optimizer", lambda optimizer: optimizer.register_step_post_hook(whole))
+
+
+@fault
+def waiting_gradients_kept(subject, stack):
+    """Copies of the gradients that wait for a synchronisation are never freed (Z27)."""
+    kept, original = {}, subject.backward
+
+    def keeping(loss):
+        original(loss)
+        kept.update({name: p.grad.clone() for name, p in subject.parameters.items() if p.grad is not None})
+    subject.backward = keeping
+
+
+@fault
+def gradients_logged_for_ever(subject, stack):
+    """Each step keeps its gradients in a list (Z27)."""
+    history = []
+    after(subject, "make_optimizer", lambda optimizer: optimizer.register_step_post_hook(
+        lambda *_: history.append([grad.clone() for grad in local_grads(subject)])))
+
+
+@fault
 def pieces_not_gathered(subject, stack):
     """ZeRO stage 1: after a step each rank keeps the old values of the pieces that others updated (Z15)."""
     stack.enter_context(patch("deepspeed.runtime.zero.stage_1_and_2.all_gather_dp_groups", lambda **_: None))

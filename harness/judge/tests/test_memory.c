@@ -1,0 +1,145 @@
+// The memory model against numbers computed by hand, and what hand-made records of probes say.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "harness/judge/memory_seen.h"
+
+static struct fsdp_case adam(enum strategy strategy, int replicas, int shards)
+{
+    struct fsdp_case c = {.id = (char *)(uintptr_t)"memory.x", .world_size = replicas * shards,
+                          .sharding = {.strategy = strategy, .replicas = replicas, .shards = shards, .tensor = 1, .pipeline = 1, .reshard_after_forward = true},
+                          .precision = {.parameter = DTYPE_F32, .compute = DTYPE_F32, .reduce = DTYPE_F32, .optimizer_state = DTYPE_F32},
+                          .optimizer = {.kind = OPTIMIZER_ADAMW}};
+    return c;
+}
+
+static double at(const struct fsdp_case *c, bool whole, enum memory_phase phase)
+{
+    struct memory_model m = memory_model_of(c, whole);
+    return memory_share_bytes(memory_model_at(&m, phase), c->sharding.shards);
+}
+
+// float32 and Adam: w = g = 4, k = 8.
+static void strategies_hold_what_they_must(void **state)
+{
+    (void)state;
+    struct fsdp_case none = adam(STRATEGY_NONE, 4, 1), optimizer = adam(STRATEGY_OPTIMIZER, 1, 4), grad = adam(STRATEGY_GRAD, 1, 4),
+                     full = adam(STRATEGY_FULL, 1, 4), hybrid = adam(STRATEGY_HYBRID, 2, 2);
+    assert_true(at(&none, true, MEMORY_REST) == 16);
+    assert_true(at(&optimizer, true, MEMORY_REST) == 8 + 8.0 / 4);
+    assert_true(at(&grad, true, MEMORY_REST) == 4 + 12.0 / 4);
+    assert_true(at(&grad, false, MEMORY_REST) == 16.0 / 4 && at(&grad, false, MEMORY_FORWARD) == 16.0 / 4 + 4);
+    assert_true(at(&full, false, MEMORY_REST) == 4 && at(&full, false, MEMORY_BACKWARD) == 4);
+    assert_true(at(&hybrid, false, MEMORY_REST) == 8);
+    none.optimizer = (struct optimizer_spec){.kind = OPTIMIZER_SGD};
+    assert_true(at(&none, true, MEMORY_REST) == 8);
+    none.optimizer.momentum = 0.5;
+    assert_true(at(&none, true, MEMORY_REST) == 12);
+}
+
+static void options_have_their_own_terms(void **state)
+{
+    (void)state;
+    struct fsdp_case kept = adam(STRATEGY_FULL, 1, 2), waiting = adam(STRATEGY_FULL, 1, 2), bf16 = adam(STRATEGY_NONE, 2, 1), offload = adam(STRATEGY_FULL, 1, 2);
+    struct instruction micro = {.verb = VERB_MICRO, .sync = false};
+    kept.sharding.reshard_after_forward = false;
+    assert_true(at(&kept, false, MEMORY_FORWARD) == 8 + 4 && at(&kept, false, MEMORY_STEP) == 8);
+    waiting.program = &micro;
+    waiting.program_length = 1;
+    assert_true(at(&waiting, false, MEMORY_BACKWARD) == 8 + 4 && at(&waiting, false, MEMORY_REST) == 8);
+    waiting.sharding.strategy = STRATEGY_NONE;
+    waiting.sharding.shards = 1;
+    assert_true(at(&waiting, true, MEMORY_BACKWARD) == 16);
+    bf16.precision.compute = DTYPE_BF16;
+    assert_true(at(&bf16, true, MEMORY_REST) == 16 + 2);
+    offload.sharding.offload = OFFLOAD_CPU;
+    assert_true(at(&offload, false, MEMORY_REST) == 8);
+}
+
+static void an_excess_has_a_name(void **state)
+{
+    (void)state;
+    struct fsdp_case full = adam(STRATEGY_FULL, 1, 4);
+    struct memory_model m = memory_model_of(&full, false);
+    assert_string_equal(memory_model_excess(&full, &m, 6), "optimizer states that are not sharded");
+    assert_string_equal(memory_model_excess(&full, &m, 12), "nothing is sharded");
+    assert_string_equal(memory_model_excess(&full, &m, 3), "parameters that are not sharded, or gradients that are not");
+    assert_null(memory_model_excess(&full, &m, 0.1));
+    struct fsdp_case none = adam(STRATEGY_NONE, 4, 1);
+    m = memory_model_of(&none, true);
+    assert_string_equal(memory_model_excess(&none, &m, 4), "a second copy of the gradients");
+}
+
+// Steps 0 to 2 of a rank with `rest` bytes at rest and `work` more in forward; the first step makes the states late.
+static void fill(struct probe_phase *phases, int64_t rest, int64_t work)
+{
+    for (int k = 0; k < 3; k++) {
+        phases[3 * k] = (struct probe_phase){.name = "forward", .step = k, .heap = {rest, rest + work, rest + work + (k == 0 ? 9000 : 0)}};
+        phases[3 * k + 1] = (struct probe_phase){.name = "step", .step = k, .heap = {rest, rest / 2, rest}}; // the part before what is observed
+        phases[3 * k + 2] = (struct probe_phase){.name = "step", .step = k, .heap = {rest, rest, rest}};
+    }
+}
+
+static void live_bytes_are_those_of_the_phase(void **state)
+{
+    (void)state;
+    struct probe_phase phases[9];
+    struct probe_case seen = {.probes = 1u << PROBE_HEAP, .phase_count = 9, .phases = phases};
+    struct memory_claim claim = {.told = true, .rest = 700, .working = 300};
+    struct error error = {""};
+    double bytes;
+    fill(phases, 1000, 50);
+    assert_true(memory_live(&seen, NULL, MEMORY_REST, &bytes, &error) && bytes == 1000);
+    assert_true(memory_live(&seen, &claim, MEMORY_REST, &bytes, &error) && bytes == 700);
+    assert_true(memory_live(&seen, &claim, MEMORY_FORWARD, &bytes, &error) && bytes == 1050);
+    assert_false(memory_live(&seen, NULL, MEMORY_BACKWARD, &bytes, &error));
+    assert_non_null(strstr(error.text, "backward"));
+}
+
+// Three sizes of one case: 5 bytes of a parameter at rest, 2 more in forward, whatever the constant.
+static void a_line_over_the_sizes(void **state)
+{
+    (void)state;
+    enum { SIZES = 3 };
+    const int64_t counts[SIZES] = {200000, 300000, 700000};
+    struct case_parameter parameters[SIZES];
+    struct probe_phase phases[SIZES][9];
+    struct probe_case seen[SIZES];
+    struct fsdp_case cases[SIZES];
+    struct probed_case others[SIZES];
+    struct answer answer = {0};
+    for (int i = 0; i < SIZES; i++) {
+        parameters[i] = (struct case_parameter){.name = (char *)(uintptr_t)"w", .count = counts[i], .tied_to = -1};
+        cases[i] = adam(STRATEGY_FULL, 1, 1);
+        cases[i].parameter_count = 1;
+        cases[i].parameters = &parameters[i];
+        fill(phases[i], 123456 + 5 * counts[i], 2 * counts[i]);
+        seen[i] = (struct probe_case){.probes = 1u << PROBE_HEAP, .phase_count = 9, .phases = phases[i]};
+        others[i] = (struct probed_case){&cases[i], &seen[i], NULL};
+    }
+    struct evidence e = {.c = &cases[2], .world_size = 1, .answers = &answer, .probes = &seen[2], .probed_count = 2, .probed = others};
+    struct memory_line line;
+    struct error error = {""};
+    assert_int_equal(memory_size_count(&e, e.c), 3);
+    assert_true(memory_line(&e, e.c, MEMORY_REST, &line, &error) && fabs(line.fit.slope - 5) < 1e-9 && fabs(line.fit.intercept - 123456) < 1);
+    assert_true(memory_line(&e, e.c, MEMORY_FORWARD, &line, &error) && fabs(line.fit.slope - 7) < 1e-9);
+    cases[0].sharding.reshard_after_forward = false; // another setting: no point of this line
+    assert_int_equal(memory_size_count(&e, e.c), 2);
+    assert_false(memory_line(&e, e.c, MEMORY_REST, &line, &error));
+    assert_non_null(strstr(error.text, "2 parameter counts"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strategies_hold_what_they_must), cmocka_unit_test(options_have_their_own_terms), cmocka_unit_test(an_excess_has_a_name),
+        cmocka_unit_test(live_bytes_are_those_of_the_phase), cmocka_unit_test(a_line_over_the_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
