@@ -42,8 +42,10 @@ struct memory_model memory_model_of(const struct fsdp_case *c, bool whole_parame
     double w = (double)dtype_size(p->parameter), compute = (double)dtype_size(p->compute);
     struct memory_model m = {.gradient = cut(wider(p->parameter, p->reduce), replicated), .state = cut(state_bytes(c), s == STRATEGY_NONE)};
     m.parameter = cut(w, resident);
-    if (resident && copies) // what is computed with, beside what is updated
-        m.parameter = s == STRATEGY_NONE ? cut(w + compute, true) : (struct memory_share){compute, w};
+    if (s == STRATEGY_NONE)
+        m.copy = cut(copies ? compute : 0, true); // or cast for each use
+    else if (resident && copies)
+        m.parameter = (struct memory_share){compute, w}; // what is computed with, beside what is updated
     m.gathered = cut(keeps ? compute : 0, true);
     // a gradient that waits whole is the gradient at rest where that is whole too
     m.waiting = cut(waits(c) && !replicated ? wider(p->compute, p->reduce) : 0, true);
@@ -57,7 +59,7 @@ static struct memory_share add(struct memory_share a, struct memory_share b)
 
 struct memory_share memory_model_at(const struct memory_model *m, enum memory_phase phase)
 {
-    struct memory_share rest = add(add(m->parameter, m->gradient), m->state);
+    struct memory_share rest = add(add(add(m->parameter, m->copy), m->gradient), m->state);
     return phase == MEMORY_FORWARD || phase == MEMORY_BACKWARD ? add(add(rest, m->gathered), m->waiting) : rest;
 }
 

@@ -5,7 +5,7 @@
 // with w, c, r the bytes of an element of parameters, of the compute type, of the reduction; g = max(w, r) of gradients at rest; k of the
 // optimizer's states (AdamW 2, SGD with momentum 1, else 0, times the bytes of optimizer_state):
 //     strategy       whole        shared
-//     none           w + g + k    0            (+ c where parameters are computed with in another type: a copy)
+//     none           w + g + k    0            (+ c where parameters are computed with in another type: a copy may be kept)
 //     optimizer      w + g        k
 //     grad           w            g + k        (or 0, w + g + k: parameters that are sharded between steps too, FSDP's SHARD_GRAD_OP)
 //     full, hybrid   0            w + g + k
@@ -22,7 +22,8 @@ enum memory_phase { MEMORY_REST, MEMORY_FORWARD, MEMORY_BACKWARD, MEMORY_STEP, M
 const char *memory_phase_name(enum memory_phase p); // "rest", and the phases of the probes: "forward", ...
 
 struct memory_share { double whole, shared; }; // bytes of a parameter
-struct memory_model { struct memory_share parameter, gradient, state, gathered, waiting; };
+// copy: what a rank may hold beside, and need not.
+struct memory_model { struct memory_share parameter, copy, gradient, state, gathered, waiting; };
 
 // whole_parameters: ranks hold all parameters between steps (asked by strategy grad alone).
 struct memory_model memory_model_of(const struct fsdp_case *c, bool whole_parameters);

@@ -2,7 +2,7 @@
 //
 // Live bytes are those of the heap, of anonymous mappings and of device memory together, whichever probes saw them, from the begin of the
 // case on. Rest is the end of the last optimizer step, when gradients are there still; the peak of a phase is the largest over all steps but
-// the first, which makes the optimizer's states. What a rank says to have allocated once for all (struct memory_claim) is working memory at
+// the first two, in which optimizers make their states and frameworks lay out their buffers. What a rank says to have allocated once for all (struct memory_claim) is working memory at
 // rest too; it is taken off there, and only there: the peaks hold the rank to the whole.
 // The same case at several parameter counts P, at a fixed number of ranks, gives a line over P; what does not grow with P (the interpreter,
 // the libraries, one unit's buffers where all units are alike) is its intercept, and cancels.

