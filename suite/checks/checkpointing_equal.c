@@ -8,7 +8,7 @@
 #include "harness/judge/ratio.h"
 #include "suite/checks/check.h"
 
-static bool applies(const struct evidence *e) { return e->c->layer != LAYER_WITNESS && e->c->sharding.activation_checkpointing; }
+static bool applies(const struct evidence *e) { return e->c->layer != LAYER_WITNESS && e->c->layer != LAYER_MEASURED && e->c->sharding.activation_checkpointing; }
 
 static void judge(const struct evidence *e, struct finding *f)
 {
