@@ -81,17 +81,27 @@ static int first_step(const struct probe_case *p)
     return -1;
 }
 
+// Of all phases of that name in the step: of all its microbatches.
+static double peak_of_step(const struct probe_case *p, const char *name, int step)
+{
+    double most = -INFINITY;
+    for (int i = 0; i < p->phase_count; i++)
+        if (p->phases[i].step == step && strcmp(p->phases[i].name, name) == 0)
+            most = fmax(most, live_peak(&p->phases[i]));
+    return most;
+}
+
 bool memory_live(const struct probe_case *p, const struct memory_claim *claim, enum memory_phase phase, double *bytes, struct error *error)
 {
     const char *name = phase == MEMORY_REST ? "step" : memory_phase_name(phase);
     int first = first_step(p), seen = 0;
-    *bytes = -INFINITY;
+    *bytes = INFINITY;
     for (int i = 0; i < p->phase_count; i++) {
         const struct probe_phase *at = &p->phases[i];
         if (strcmp(at->name, name) != 0 || at->step < first + SETTLED)
             continue;
         seen++;
-        *bytes = phase == MEMORY_REST ? live_end(at) : fmax(*bytes, live_peak(at));
+        *bytes = phase == MEMORY_REST ? live_end(at) : fmin(*bytes, peak_of_step(p, name, at->step));
     }
     if (phase == MEMORY_REST && claim != NULL && claim->told)
         *bytes -= claim->working;

@@ -1,8 +1,9 @@
 // What the probes saw of a rank's memory, and its slope over the sizes of a case: bytes of a parameter on a rank.
 //
 // Live bytes are those of the heap, of anonymous mappings and of device memory together, whichever probes saw them, from the begin of the
-// case on. Rest is the end of the last optimizer step, when gradients are there still; the peak of a phase is the largest over all steps but
-// the first two, in which optimizers make their states and frameworks lay out their buffers. What a rank says to have allocated once for all (struct memory_claim) is working memory at
+// case on. Rest is the end of the last optimizer step, when gradients are there still; the peak of a phase is that of the step where it
+// is least, the first two left out, in which optimizers make their states and frameworks lay out their buffers: how many units are in flight at once
+// varies with the clock, and what is held too long is held in every step. What a rank says to have allocated once for all (struct memory_claim) is working memory at
 // rest too; it is taken off there, and only there: the peaks hold the rank to the whole.
 // The same case at several parameter counts P, at a fixed number of ranks, gives a line over P; what does not grow with P (the interpreter,
 // the libraries, one unit's buffers where all units are alike) is its intercept, and cancels.

@@ -25,7 +25,8 @@ bool buffers_gradient_in_place(const struct engine *e)
         cleared |= in->verb == VERB_ZERO_GRAD;
         reduced = in->verb == VERB_ZERO_GRAD ? false : reduced || (backward && in->sync);
     }
-    return e->c->sharding.strategy == STRATEGY_OPTIMIZER && e->accumulation == e->gradient && !e->offload && cleared && !again;
+    bool whole = e->c->sharding.strategy == STRATEGY_OPTIMIZER || e->c->sharding.strategy == STRATEGY_NONE;
+    return whole && buffers_accumulate(e) && e->accumulation == e->gradient && !e->offload && cleared && !again;
 }
 
 bool buffers_own_parameters(const struct engine *e, const struct unit *u)

@@ -8,7 +8,7 @@
 
 // Unsynchronised gradients are kept full: strategy optimizer, or a program with a microbatch that does not synchronise.
 bool buffers_accumulate(const struct engine *e);
-// The mean takes the place of the full gradients that it was made of: strategy optimizer, where no backward comes between a reduction and zero_grad.
+// The mean takes the place of the full gradients that it was made of: where both are whole, and no backward comes between a reduction and zero_grad.
 bool buffers_gradient_in_place(const struct engine *e);
 // One buffer receives the shards of all units that keep their parameters, one after another: no gather is started before the last has ended.
 bool buffers_share_receive(const struct engine *e);

@@ -4,7 +4,7 @@
 // reduced, of gradients at rest, accumulated, and of optimizer state (each buffer rounded up to 64 bytes):
 //
 //   PARAM      sum_u w p_u  (+ c P_u where full parameters stay, which holds the shard itself where it can)
-//   GRAD       sum_u g p_u; strategy optimizer: sum_u g P_u where the mean can lie in the full gradients (buffers_gradient_in_place)
+//   GRAD       sum_u g p_u; strategies none and optimizer: sum_u g P_u where the mean can lie in the full gradients (buffers_gradient_in_place)
 //   OPTIM      states sum_u k p_u
 //   UNSHARDED  c (root + turns * largest other unit) for parameters, the same for gradients; or c sum_u P_u without
 //              resharding after forward; + c sum_u of this rank's part of k of P_u with reshard_ranks k; + a sum_u P_u where gradients wait for a synchronisation

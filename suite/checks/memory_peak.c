@@ -1,7 +1,7 @@
 // Claim: at the peak of a phase a rank holds no more bytes of a parameter than its strategy needs there: what it holds at rest, and in forward and backward the
 //     gathered parameters that it keeps (nothing dropped after the forward: + c) and the gradients that wait for a synchronisation.
 // Source: FSDP, section 4; harness/judge/memory_model.h has the table.
-// How: the probes' peak of each phase after the second step, as memory-rest: the slope over P with the size of a unit fixed, so that units in use are part of the intercept.
+// How: the probes' peak of each phase, in that of the settled steps where it is least (timing only adds to it), as memory-rest: the slope over P with the size of a unit fixed, so that units in use are part of the intercept.
 //     An upper bound, 3 % above. A rank that allocates once for all is held to its largest phase in each.
 // Catches: Z27 Z30 Z13
 // Blind to: units in use at once; what is held longer than needed, but not beyond the phase's need
