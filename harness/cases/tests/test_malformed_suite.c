@@ -57,7 +57,7 @@ static const struct { const char *text, *message; } bad_cases[] = {
     {"title: t\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 4]}\n", "c.yaml:1: found name '', expected letters, digits, '_', '-'"},
     {"name: a b\ntitle: t\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 4]}\n", "c.yaml:1: found name 'a b', expected letters, digits, '_', '-'"},
     {"name: a\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 4]}\n", "c.yaml:1: case 'a': found no title, expected one line"},
-    {"name: a\ntitle: t\nmodel: {kind: mlp, sizes: [4, 4]}\n", "c.yaml:1: case 'a': found no layer, expected exact, witness or calibrated"},
+    {"name: a\ntitle: t\nmodel: {kind: mlp, sizes: [4, 4]}\n", "c.yaml:1: case 'a': found no layer, expected exact, witness, calibrated or measured"},
     {"name: a\ntitle: t\nlayer: exact\n", "c.yaml:1: case 'a': found no model, expected one with its kind"},
     {"name: a\ntitle: t\nlayer: exact\nmodel: {sizes: [4, 4]}\n", "c.yaml:4: model.kind: found nothing, expected this field"},
     {"name: a\ntitle: t\nlayer: exact\nmodel: {kind: cnn}\n", "c.yaml:4: model.kind: found 'cnn', expected one of witness, mlp or transformer"},
@@ -198,13 +198,13 @@ static void manifests_are_refused(void **state)
 }
 
 static const struct { const char *text, *message; } bad_profiles[] = {
-    {"[]\n", "profiles/p.yaml:1: found no mapping, expected {title, cases}"},
+    {"[]\n", "profiles/p.yaml:1: found no mapping, expected {title, probes, cases}"},
     {"title: t\n", "profiles/p.yaml:1: cases: found no entry, expected a list of {pattern: GLOB, ...}"},
     {"cases: [{pattern: a}]\n", "profiles/p.yaml:1: title: found no text, expected one line"},
     {"title: t\ncases: [a]\n", "profiles/p.yaml:2: cases: found no pattern, expected {pattern: GLOB, AXIS: VALUES, ...}"},
     {"title: t\ncases: [{ranks: 1}]\n", "profiles/p.yaml:2: cases: found no pattern, expected {pattern: GLOB, AXIS: VALUES, ...}"},
     {"title: t\ncases: [{pattern: a, rank: 1}]\n", "profiles/p.yaml:2: found unknown field 'rank' (did you mean 'ranks'?), expected one of variant, layer, seed, model, sharding, optimizer, clip, loss, divergent_init, ranks, rows_per_rank, global_rows, steps, micros, sync, mesh, precision, data, observe_local, save_ranks, save_layout, program, strategy, tensor, pipeline, layout, reshard_after_forward, reshard_ranks, wrap, prefetch, offload or activation_checkpointing"},
-    {"title: t\ncases: [{pattern: a}]\ncase: 1\n", "profiles/p.yaml:3: found unknown field 'case' (did you mean 'cases'?), expected one of title or cases"},
+    {"title: t\ncases: [{pattern: a}]\ncase: 1\n", "profiles/p.yaml:3: found unknown field 'case' (did you mean 'cases'?), expected one of title, probes or cases"},
     {"title: t\ncases:\n  - {pattern: a}\n  - {pattern: b*}\n", "profiles/p.yaml:4: found pattern 'b*', which selects no case, expected one that does"},
     {"title: t\ncases:\n  - {pattern: a, ranks: 3}\n", "profiles/p.yaml:3: found pattern 'a', which selects no case at these values, expected one that does"},
 };

@@ -34,7 +34,7 @@ static const struct spoilt spoilt_cases[] = {
     {"\"protocol\": 1", "\"protocol\": 2", "1: protocol: found '2', expected 1"},
     {"\"protocol\": 1, ", "", "1: protocol: found nothing, expected this field"},
     {"\"layer\"", "\"layr\"", "2: found unknown field 'layr' (did you mean 'layer'?), expected one of protocol, id, family, layer, world_size, global_rows, seed, model, parameters, sharding, precision, optimizer, clip, loss, divergent_init, data, program, checkpoint or options"},
-    {"\"exact\"", "\"exacter\"", "2: layer: found 'exacter', expected one of exact, witness or calibrated"},
+    {"\"exact\"", "\"exacter\"", "2: layer: found 'exacter', expected one of exact, witness, calibrated or measured"},
     {"\"world_size\": 2", "\"world_size\": \"2\"", "2: world_size: found '2', expected a whole number from 1 to 65536"},
     {"\"world_size\": 2", "\"world_size\": 0", "2: world_size: found '0', expected a whole number from 1 to 65536"},
     {"\"world_size\": 2", "\"world_size\": 3", "7: sharding.mesh: found mesh 1 x 2 for 3 ranks, expected a product of 3"},

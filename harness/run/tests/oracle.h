@@ -156,8 +156,10 @@ static void oracle_misbehave(struct oracle *o)
     if (oracle_is(o, "leave"))
         _exit(0);
     // The parent of a forked rank is its template.
-    if (oracle_is(o, "kill-parent") || (oracle_is(o, "kill-parent-once") && oracle_first_time(o)))
+    if (oracle_is(o, "kill-parent") || (oracle_is(o, "kill-parent-once") && oracle_first_time(o))) {
         kill(getppid(), SIGKILL);
+        sleep(20); // its death ends this rank too; on a busy machine the rank would else be done before
+    }
     if (oracle_is(o, "stop-parent-once") && oracle_first_time(o))
         kill(getppid(), SIGSTOP);
     while (oracle_is(o, "hang"))
