@@ -116,6 +116,7 @@ if [ "$mode" = all ]; then
     stage "reference, profile smoke" 0 900 "$build/fsdpmark" check -i reference -p smoke --store "$build/test.db"
     stage "reference, profile core" 0 1800 "$build/fsdpmark" check -i reference -p core --store "$build/test.db"
     stage "reference, profile traffic" 0 1800 "$build/fsdpmark" check -i reference -p traffic --store "$build/test.db"
+    stage "reference, profile memory" 0 1800 "$build/fsdpmark" check -i reference -p memory --store "$build/test.db"
     stage "selftest, faults in the reference" 0 900 "$build/fsdpmark" selftest --in reference --store "$build/test.db"
     # Those whose smoke fits; the rest: make implementations && build/fsdpmark check --all-implementations -p smoke
     for i in $JUDGED; do
