@@ -78,7 +78,7 @@ static void judge(const struct evidence *e, struct finding *f)
     else if (witness == TRAFFIC_POINTS)
         finding_skip(f, "its collectives are made of point-to-point calls: their payloads are unseen");
     else if (e->probes[0].unseen > 0)
-        finding_skip(f, "its bytes move by %s, which no probe counts", e->probes[0].unseen_call);
+        finding_skip(f, "no probe saw a byte move between the ranks; they may move by %s, which none counts", e->probes[0].unseen_call);
     else if (!(e->probes[0].probes & 1u << PROBE_SOCKET))
         finding_skip(f, "no collective is seen by MPI or NCCL, and the socket probe is not loaded");
     else
