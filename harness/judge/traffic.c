@@ -296,8 +296,8 @@ const char *traffic_choice_text(const struct traffic_choice *x, char *text, size
 const struct traffic_library *traffic_library(const char *backend)
 {
     // docs/probes.md, "What gloo sends": measured, and ProcessGroupGloo::reduce_scatter_single_coalesced of PyTorch.
-    static const struct traffic_library gloo = {"gloo", "gathers by a ring, reduce-scatters by an all-reduce: twice the minimum", 1, 2, 2};
-    static const struct traffic_library best = {"minimal", "each collective at its minimum", 1, 1, 2};
+    static const struct traffic_library gloo = {"gloo", "gathers by a ring, reduce-scatters by an all-reduce: twice the minimum", 1, 2, 2, 288, 576};
+    static const struct traffic_library best = {"minimal", "each collective at its minimum", 1, 1, 2, 0, 0};
     return backend != NULL && strcmp(backend, "gloo") == 0 ? &gloo : &best;
 }
 
@@ -310,7 +310,8 @@ double traffic_sent(const struct fsdp_case *c, const struct traffic_choice *choi
             for (int k = 0; k < plan.phases[i].count; k++) {
                 const struct traffic_row *row = &plan.phases[i].rows[k];
                 double times = row->op == PROBE_ALL_GATHER ? l->gather : row->op == PROBE_REDUCE_SCATTER ? l->scatter : l->reduce;
-                sent += times * (double)row->bytes * (row->size - 1) / row->size;
+                double header = row->op == PROBE_ALL_GATHER ? l->gather_call : l->reduce_call;
+                sent += (times * (double)row->bytes / row->size + header * (double)row->calls) * (row->size - 1);
             }
         traffic_plan_free(&plan);
     }

@@ -63,7 +63,8 @@ void traffic_plan_free(struct traffic_plan *p);
 const char *traffic_choice_text(const struct traffic_choice *choice, char *text, size_t size);
 
 // Bytes that a rank sends for a row of a plan, by how a library does its collectives.
-struct traffic_library { const char *name, *words; double gather, scatter, reduce; }; // multiples of f(n) payload
+// gather, scatter, reduce: multiples of f(n) payload; gather_call, reduce_call: headers of a call, for each other rank.
+struct traffic_library { const char *name, *words; double gather, scatter, reduce, gather_call, reduce_call; };
 // By the name of a backend ("gloo"): what it is known to do, else the best that is possible.
 const struct traffic_library *traffic_library(const char *backend);
 // Of the training phases of a plan, of all ranks, divided by N.

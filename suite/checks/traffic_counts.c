@@ -71,7 +71,7 @@ static void judge(const struct evidence *e, struct finding *f)
     else if (witness == TRAFFIC_POINTS)
         finding_skip(f, "its collectives are made of point-to-point calls: their kinds are unseen");
     else if (witness == TRAFFIC_UNSEEN && e->probes[0].unseen > 0)
-        finding_skip(f, "its bytes move by %s, which no probe counts", e->probes[0].unseen_call);
+        finding_skip(f, "no probe saw a byte move between the ranks; they may move by %s, which none counts", e->probes[0].unseen_call);
     else if (witness == TRAFFIC_UNSEEN)
         finding_broken(f, "no probe saw a byte move between %d ranks", e->world_size);
     else
