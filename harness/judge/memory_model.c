@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 const char *memory_phase_name(enum memory_phase p)
 {
@@ -73,23 +74,24 @@ double memory_parameters(const struct fsdp_case *c)
     return count;
 }
 
-const char *memory_model_excess(const struct fsdp_case *c, const struct memory_model *m, double bytes)
+const char *memory_model_excess(const struct fsdp_case *c, const struct memory_model *m, double bytes, char text[MEMORY_WORDS])
 {
-    double rest = 1 - 1.0 / c->sharding.shards;
-    double w = m->parameter.shared * rest, g = m->gradient.shared * rest, k = m->state.shared * rest, compute = m->parameter.shared > 0 ? (double)dtype_size(c->precision.compute) : 0;
-    double gradient = m->gradient.shared + m->gradient.whole;
+    double rest = 1 - 1.0 / c->sharding.shards, w = m->parameter.shared * rest, g = m->gradient.shared * rest, k = m->state.shared * rest;
+    double compute = m->parameter.shared > 0 ? (double)dtype_size(c->precision.compute) : 0, gradient = m->gradient.shared + m->gradient.whole;
     const struct { double bytes; const char *is; } known[] = {
+        {w, "parameters that are not sharded"},
+        {g, "gradients that are not sharded"},
         {k, "optimizer states that are not sharded"},
-        {k + g, "optimizer states and gradients that are not sharded"},
-        {w + g + k, "nothing is sharded"},
-        {w, "parameters that are not sharded, or gradients that are not"},
-        {compute, "whole parameters that were not dropped, or whole gradients that were kept"},
-        {w + g, "parameters and gradients that are not sharded"},
-        {gradient, "a second copy of the gradients"},
-        {compute > 0 ? compute + gradient : 0, "whole parameters and whole gradients"},
+        {compute, "gathered parameters that are kept"},
+        {gradient, "a second copy of whole gradients"},
+        {w + g + k, "everything unsharded"},
     };
+    size_t used = 0;
+    text[0] = 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].bytes > 0 && fabs(bytes - known[i].bytes) <= 0.1 * known[i].bytes)
-            return known[i].is;
-    return NULL;
+            used += (size_t)snprintf(text + used, MEMORY_WORDS - used, "%s%s", used == 0 ? " (as much as " : ", or ", known[i].is);
+    if (used > 0)
+        snprintf(text + used, MEMORY_WORDS - used, ")");
+    return text;
 }

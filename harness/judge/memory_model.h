@@ -18,6 +18,7 @@
 
 #include "harness/protocol/case.h"
 
+enum { MEMORY_WORDS = 320 };
 enum memory_phase { MEMORY_REST, MEMORY_FORWARD, MEMORY_BACKWARD, MEMORY_STEP, MEMORY_PHASES };
 const char *memory_phase_name(enum memory_phase p); // "rest", and the phases of the probes: "forward", ...
 
@@ -32,8 +33,8 @@ double memory_share_bytes(struct memory_share s, int shards); // whole + shared 
 // P: elements of all parameters, tied ones once.
 double memory_parameters(const struct fsdp_case *c);
 
-// What an excess of `bytes` of a parameter over the model may be, in words, or NULL: "optimizer states that are not sharded", ...
-// Within a tenth of it; bytes alone cannot tell parameters from gradients of the same type.
-const char *memory_model_excess(const struct fsdp_case *c, const struct memory_model *m, double bytes);
+// What an excess of `bytes` of a parameter over the model may be, in words: " (as much as optimizer states that are not sharded)"; all that fit within
+// a tenth, for bytes alone do not tell one from another of the same size. Empty where nothing fits. Returns text.
+const char *memory_model_excess(const struct fsdp_case *c, const struct memory_model *m, double bytes, char text[MEMORY_WORDS]);
 
 #endif

@@ -258,6 +258,13 @@ int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
     return slope_fit(count, x, y, out) ? different_sizes(cases, count) : 0;
 }
 
+void memory_resolved(struct finding *f, const char *what, const struct slope *fit, double theory)
+{
+    if (!judge_compare(fit->slope_half, theory / 2) && judge_compare((fit->slope - theory) / theory, MEMORY_TOLERANCE))
+        finding_broken(f, "%s: %.4g +- %.2g bytes of a parameter over %d sizes: the points scatter too much to tell it from %.4g", what, fit->slope, fit->slope_half,
+                       fit->count, theory);
+}
+
 bool memory_whole_parameters(const struct evidence *e)
 {
     for (int r = 0; r < e->world_size; r++) {

@@ -38,6 +38,9 @@ int memory_size_count(const struct evidence *e, const struct fsdp_case *c);
 int memory_meshes(const struct evidence *e, const struct fsdp_case **out, int capacity);
 
 // The line over the sizes of `c`, of the rank whose slope is the largest. Errors: fewer than MEMORY_SIZES sizes, a phase that is not there.
+// BROKEN where a slope near the theory is told no better than to a half of it: the points scatter, and a PASS would be chance.
+void memory_resolved(struct finding *f, const char *what, const struct slope *fit, double theory);
+
 struct memory_line { struct slope fit; int rank; };
 bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memory_phase phase, struct memory_line *out, struct error *error);
 

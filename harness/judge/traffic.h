@@ -14,7 +14,7 @@
 // How:  what the strategy leaves to the implementation is a choice (struct traffic_choice): which padding, which units stay gathered. All
 //       choices of a case are listed, the plan of each is made, and the nearest to what was seen is the one that is compared.
 // Why so: units, chunks and padding are computed here from the case alone, not by the reference's code, so that it is judged too.
-// Source: Rajbhandari et al. 2020, arXiv:1910.02054, section 7; Zhao et al. 2023, arXiv:2304.11277, section 3; Thakur et al. 2005, section 3
+// Source: Rajbhandari et al. 2020, arXiv:1910.02054, section 7; Zhao et al. 2023, arXiv:2304.11277, section 3; Patarasuk and Yuan 2009
 // (ring algorithms). docs/metrics.md has the formulas.
 #ifndef HARNESS_JUDGE_TRAFFIC_H
 #define HARNESS_JUDGE_TRAFFIC_H

@@ -167,6 +167,15 @@ int traffic_compare(const struct traffic_plan *plan, const struct traffic_seen *
 
 // ---- words ----
 
+// An all-reduce that is made of an exchange and a gather shows as a gather of what was reduced.
+static bool gathers_reduced(const struct traffic_phase *phase, const struct traffic_gap *g)
+{
+    for (int i = 0; i < phase->count; i++)
+        if (phase->rows[i].op == PROBE_REDUCE_SCATTER && phase->rows[i].size == g->seen.size && phase->rows[i].bytes == g->seen.bytes - g->expected.bytes)
+            return g->seen.op == PROBE_ALL_GATHER && is_backward(phase);
+    return false;
+}
+
 static const char *excess_words(const struct fsdp_case *c, const struct traffic_phase *phase, const struct traffic_gap *g, const char **classes)
 {
     const struct sharding_spec *s = &c->sharding;
@@ -179,6 +188,8 @@ static const char *excess_words(const struct fsdp_case *c, const struct traffic_
         return *classes = "Z30 Z28", "units are gathered again for the recomputation";
     if (g->seen.bytes == 2 * g->expected.bytes && g->seen.calls == g->expected.calls)
         return "in a type of twice the width";
+    if (gathers_reduced(phase, g))
+        return full ? "gradients are all-reduced where a reduce-scatter does, or units gathered more than once" : "gradients are all-reduced where a reduce-scatter does";
     if (gather && is_backward(phase) && full)
         return s->reshard_after_forward ? "units are gathered more than once for the backward" : "units are gathered again though they stay gathered";
     if (gather && none)

@@ -27,12 +27,12 @@ static void judge_phase(const struct evidence *e, struct finding *f, const struc
         return;
     }
     double theory = theory_of(e, m, phase), slope = line.fit.slope;
-    const char *is = memory_model_excess(e->c, m, slope - theory);
+    char excess[MEMORY_WORDS];
+    memory_resolved(f, name, &line.fit, theory);
     judge_figure(e, name, "bytes of a parameter", slope, theory, "bytes");
     finding_compare(f, (slope - theory) / theory, MEMORY_TOLERANCE, "relative", "Z27 Z30",
-                    "%s: rank %d peaks at %.4g +- %.2g bytes of a parameter over %d sizes (%s), the strategy needs %.4g%s%s%s", name, line.rank, slope,
-                    line.fit.slope_half, line.fit.count, memory_probes(e), theory, is != NULL ? " (the excess is that of " : "", is != NULL ? is : "",
-                    is != NULL ? ")" : "");
+                    "%s: rank %d peaks at %.4g +- %.2g bytes of a parameter over %d sizes (%s), the strategy needs %.4g%s", name, line.rank, slope,
+                    line.fit.slope_half, line.fit.count, memory_probes(e), theory, memory_model_excess(e->c, m, slope - theory, excess));
 }
 
 static void judge(const struct evidence *e, struct finding *f)

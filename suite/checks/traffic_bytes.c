@@ -1,7 +1,7 @@
 // Claim: the bytes of each phase are those of the strategy: payload exactly, wire bytes (n-1)/n of it for each rank of a gather or reduce-scatter
 //     and twice that of an all-reduce. Over sockets, whose collectives are unseen: no fewer than the strategy needs, no more than
 //     it takes with the library's algorithms.
-// Source: ZeRO, section 7; Thakur et al. 2005, section 3 (least bytes of a collective); docs/metrics.md, Traffic; docs/probes.md, What gloo sends.
+// Source: ZeRO, section 7; Patarasuk 2009 (least bytes of a collective); docs/metrics.md, Traffic; docs/probes.md, What gloo sends.
 // How: mpi and nccl: as traffic-counts, and the wire bytes that the probe worked out from the calls' own counts, added up over all ranks, which rounds at most
 //     a byte a call. Sockets: bytes sent in the phases of training by all ranks, divided by N, between the least plan with the least algorithms (2 %
 //     less for what a plan leaves out) and the largest plan with the library's and its headers (2 % and 16 KiB more).
@@ -87,5 +87,5 @@ static void judge(const struct evidence *e, struct finding *f)
 
 const struct check check_traffic_bytes = {
     .name = "traffic-bytes", .number = 36, .claim = "bytes of each phase = those of the strategy: payload, and f(n) = (n-1)/n of it on the wire",
-    .source = "ZeRO section 7; Thakur 2005 section 3", .catches = "Z28 Z30", .blind = "over sockets: which collective it is",
+    .source = "ZeRO section 7; Patarasuk 2009", .catches = "Z28 Z30", .blind = "over sockets: which collective it is",
     .applies = applies, .judge = judge};

@@ -67,13 +67,14 @@ static void an_excess_has_a_name(void **state)
     (void)state;
     struct fsdp_case full = adam(STRATEGY_FULL, 1, 4);
     struct memory_model m = memory_model_of(&full, false);
-    assert_string_equal(memory_model_excess(&full, &m, 6), "optimizer states that are not sharded");
-    assert_string_equal(memory_model_excess(&full, &m, 12), "nothing is sharded");
-    assert_string_equal(memory_model_excess(&full, &m, 3), "parameters that are not sharded, or gradients that are not");
-    assert_null(memory_model_excess(&full, &m, 0.1));
+    char text[MEMORY_WORDS];
+    assert_string_equal(memory_model_excess(&full, &m, 6, text), " (as much as optimizer states that are not sharded)");
+    assert_string_equal(memory_model_excess(&full, &m, 12, text), " (as much as everything unsharded)");
+    assert_string_equal(memory_model_excess(&full, &m, 3, text), " (as much as parameters that are not sharded, or gradients that are not sharded)");
+    assert_string_equal(memory_model_excess(&full, &m, 0.1, text), "");
     struct fsdp_case none = adam(STRATEGY_NONE, 4, 1);
     m = memory_model_of(&none, true);
-    assert_string_equal(memory_model_excess(&none, &m, 4), "a second copy of the gradients");
+    assert_string_equal(memory_model_excess(&none, &m, 4, text), " (as much as a second copy of whole gradients)");
 }
 
 // Steps 0 to 2 of a rank with `rest` bytes at rest and `work` more in forward; the first step makes the states late.

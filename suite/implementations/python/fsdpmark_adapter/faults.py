@@ -237,12 +237,13 @@ def states_of_whole_tensors(subject, stack):
 
 @fault
 def waiting_gradients_kept(subject, stack):
-    """Copies of the gradients that wait for a synchronisation are never freed (Z27)."""
+    """fully_shard: gradients that wait for a synchronisation stay on the rank after it (Z27)."""
     kept, original = {}, subject.backward
 
     def keeping(loss):
         original(loss)
-        kept.update({name: p.grad.clone() for name, p in subject.parameters.items() if p.grad is not None})
+        groups = [group for unit in subject.units for group in unit._get_fsdp_state()._fsdp_param_groups]
+        kept.update({id(p): p.unsharded_param.grad for group in groups for p in group.fsdp_params if p.unsharded_param.grad is not None})
     subject.backward = keeping
 
 
