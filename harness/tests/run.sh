@@ -126,6 +126,7 @@ if [ "$mode" = all ]; then
     done
     if [ -x "$build/venv/bin/python" ]; then
         stage "python package" 0 900 env PYTHONPATH=suite/implementations/python "$build/venv/bin/python" -m unittest discover -s suite/implementations/python/tests
+        program "$build/tests/harness/probes/test_gloo" # among the unit tests it finds no PyTorch on a new machine
         for i in pytorch deepspeed jax; do
             stage "selftest, faults in $i" 0 900 "$build/fsdpmark" selftest --in $i --store "$build/test.db"
         done
