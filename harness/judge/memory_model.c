@@ -4,6 +4,10 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "harness/judge/program.h"
+#include "harness/protocol/memory.h"
 
 const char *memory_phase_name(enum memory_phase p)
 {
@@ -33,6 +37,34 @@ static bool waits(const struct fsdp_case *c)
     return false;
 }
 
+// Of the last optimizer step: the share of the parameters that it finds frozen. ever: that all steps do.
+static double frozen_share(const struct fsdp_case *c, bool ever)
+{
+    double frozen = 0;
+    int last = -1;
+    for (int i = 0; i < c->program_length; i++)
+        last = c->program[i].verb == VERB_STEP ? i : last;
+    bool *now = memory_zeros((size_t)c->parameter_count + 1, sizeof *now), *all = memory_zeros((size_t)c->parameter_count + 1, sizeof *all);
+    program_frozen(c, last < 0 ? 0 : last, all);
+    for (int i = 0; ever && i < last; i++) {
+        program_frozen(c, i, now);
+        for (int p = 0; c->program[i].verb == VERB_STEP && p < c->parameter_count; p++)
+            all[p] &= now[p];
+    }
+    for (int p = 0; p < c->parameter_count; p++)
+        frozen += all[p] && c->parameters[p].tied_to < 0 ? (double)c->parameters[p].count : 0;
+    free(now);
+    free(all);
+    return frozen > 0 ? frozen / memory_parameters(c) : 0;
+}
+
+static struct memory_share times(double factor, struct memory_share s) { return (struct memory_share){factor * s.whole, factor * s.shared}; }
+
+static struct memory_share add(struct memory_share a, struct memory_share b)
+{
+    return (struct memory_share){a.whole + b.whole, a.shared + b.shared};
+}
+
 struct memory_model memory_model_of(const struct fsdp_case *c, bool whole_parameters)
 {
     const struct precision_spec *p = &c->precision;
@@ -50,12 +82,8 @@ struct memory_model memory_model_of(const struct fsdp_case *c, bool whole_parame
     m.gathered = cut(keeps ? compute : 0, true);
     // a gradient that waits whole is the gradient at rest where that is whole too
     m.waiting = cut(waits(c) && !replicated ? wider(p->compute, p->reduce) : 0, true);
+    m.idle = add(times(frozen_share(c, false), m.gradient), times(frozen_share(c, true), m.state));
     return m;
-}
-
-static struct memory_share add(struct memory_share a, struct memory_share b)
-{
-    return (struct memory_share){a.whole + b.whole, a.shared + b.shared};
 }
 
 struct memory_share memory_model_at(const struct memory_model *m, enum memory_phase phase)

@@ -23,8 +23,8 @@ enum memory_phase { MEMORY_REST, MEMORY_FORWARD, MEMORY_BACKWARD, MEMORY_STEP, M
 const char *memory_phase_name(enum memory_phase p); // "rest", and the phases of the probes: "forward", ...
 
 struct memory_share { double whole, shared; }; // bytes of a parameter
-// copy: what a rank may hold beside, and need not.
-struct memory_model { struct memory_share parameter, copy, gradient, state, gathered, waiting; };
+// What a rank may hold at rest, and need not: copy; idle, the gradients of what is frozen in the last step, and the states of what never trained.
+struct memory_model { struct memory_share parameter, copy, gradient, state, gathered, waiting, idle; };
 
 // whole_parameters: ranks hold all parameters between steps (asked by strategy grad alone).
 struct memory_model memory_model_of(const struct fsdp_case *c, bool whole_parameters);

@@ -31,6 +31,12 @@ const char *memory_probes(const struct evidence *e)
     return names[(set >> PROBE_HEAP & 1) + 2 * (set >> PROBE_CUDA & 1)];
 }
 
+const char *memory_classes(const struct fsdp_case *c)
+{
+    bool frozen = program_count(c, VERB_FREEZE) > 0, recomputed = c->sharding.activation_checkpointing;
+    return frozen && recomputed ? "Z27 Z13 Z30" : frozen ? "Z27 Z13" : recomputed ? "Z27 Z30" : "Z27";
+}
+
 bool memory_usable(const struct evidence *e, struct finding *f)
 {
     if (e->probe_error != NULL || e->probes == NULL) {

@@ -24,6 +24,8 @@ bool memory_applies(const struct evidence *e);
 bool memory_has_line(const struct evidence *e);
 // "heap", "cuda" or "heap and cuda": the probes that saw e's own ranks. Empty where none was loaded.
 const char *memory_probes(const struct evidence *e);
+// The classes that an excess fits: Z13 only where something is frozen, Z30 only under activation checkpointing.
+const char *memory_classes(const struct fsdp_case *c);
 // BROKEN where the records of e's own case are missing or incomplete; true where there is something to judge.
 bool memory_usable(const struct evidence *e, struct finding *f);
 

@@ -1,6 +1,7 @@
 // Taking the buffers of a case from the arenas, once, before the first step. See buffers.h.
 #include "reference/engine/buffers.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 
 #include "reference/engine/fault.h"
@@ -29,9 +30,26 @@ bool buffers_gradient_in_place(const struct engine *e)
     return whole && buffers_accumulate(e) && e->accumulation == e->gradient && !e->offload && cleared && !again;
 }
 
+// The program freezes one of the unit's parameters.
+static bool freezes(const struct engine *e, const struct unit *u)
+{
+    bool found = false;
+    for (int i = 0; i < e->c->program_length; i++)
+        for (int m = 0; e->c->program[i].verb == VERB_FREEZE && m < u->member_count; m++)
+            found |= fnmatch(e->c->program[i].pattern, e->c->parameters[u->members[m]].name, 0) == 0;
+    return found;
+}
+
+// Only faults give a unit a place of its own that is dropped after each use.
+static bool own_by_fault(const struct engine *e, const struct unit *u)
+{
+    return FAULT(a_buffer_for_each_unit) || (FAULT(recomputed_units_kept) && e->c->sharding.activation_checkpointing) ||
+           (FAULT(frozen_units_stay_gathered) && freezes(e, u));
+}
+
 bool buffers_own_parameters(const struct engine *e, const struct unit *u)
 {
-    return !u->resident && (u->root || !e->c->sharding.reshard_after_forward || FAULT(a_buffer_for_each_unit));
+    return !u->resident && (u->root || !e->c->sharding.reshard_after_forward || own_by_fault(e, u));
 }
 
 bool buffers_pooled_parameters(const struct engine *e, const struct unit *u)

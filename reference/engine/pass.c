@@ -49,13 +49,22 @@ static bool acquire(struct engine *e, int call, int direction, int depth, struct
     return prefetch(e, call, direction, depth, error);
 }
 
+// Only faults keep a unit until the backward is over: all are recomputed, or none of its parameters trains.
+static bool kept_by_fault(const struct engine *e, const struct unit *u)
+{
+    bool frozen = u->member_count > 0;
+    for (int m = 0; m < u->member_count; m++)
+        frozen &= e->frozen[u->members[m]];
+    return (FAULT(recomputed_units_kept) && e->c->sharding.activation_checkpointing) || (FAULT(frozen_units_stay_gathered) && frozen);
+}
+
 // Drops what a call has read and the rest of the pass, as told in the header, has no use for. near: as gather_drop.
 static void drop(struct engine *e, int call, int next, int direction, bool near)
 {
     for (int i = 0; i < e->call_unit_count[call]; i++) {
         struct unit *u = &e->units[e->call_units[call][i]];
         int last = direction > 0 ? u->last_call : u->first_call;
-        if (reads(e, next, u->index) || (u->root && call != last))
+        if (reads(e, next, u->index) || (u->root && call != last) || (direction < 0 && kept_by_fault(e, u)))
             continue;
         gather_drop(e, u, near);
     }

@@ -30,7 +30,7 @@ static void judge_phase(const struct evidence *e, struct finding *f, const struc
     char excess[MEMORY_WORDS];
     memory_resolved(f, name, &line.fit, theory);
     judge_figure(e, name, "bytes of a parameter", slope, theory, "bytes");
-    finding_compare(f, (slope - theory) / theory, MEMORY_TOLERANCE, "relative", "Z27 Z30",
+    finding_compare(f, (slope - theory) / theory, MEMORY_TOLERANCE, "relative", memory_classes(e->c),
                     "%s: rank %d peaks at %.4g +- %.2g bytes of a parameter over %d sizes (%s), the strategy needs %.4g%s", name, line.rank, slope,
                     line.fit.slope_half, line.fit.count, memory_probes(e), theory, memory_model_excess(e->c, m, slope - theory, excess));
 }

@@ -22,11 +22,11 @@ static void judge(const struct evidence *e, struct finding *f)
     }
     struct memory_model model = memory_model_of(e->c, memory_whole_parameters(e));
     double theory = memory_share_bytes(memory_model_at(&model, MEMORY_REST), e->c->sharding.shards), slope = line.fit.slope;
-    theory = fmin(fmax(slope, theory - model.copy.whole), theory);
+    theory = fmin(fmax(slope, theory - model.copy.whole - memory_share_bytes(model.idle, e->c->sharding.shards)), theory);
     char excess[MEMORY_WORDS];
     memory_resolved(f, "rest", &line.fit, theory);
     judge_figure(e, "rest", "bytes of a parameter", slope, theory, "bytes");
-    finding_compare(f, fabs(slope - theory) / theory, MEMORY_TOLERANCE, "relative", "Z27 Z13",
+    finding_compare(f, fabs(slope - theory) / theory, MEMORY_TOLERANCE, "relative", memory_classes(e->c),
                     "rank %d holds %.4g +- %.2g bytes of a parameter at rest over %d sizes (%s), the strategy has %.4g%s", line.rank, slope,
                     line.fit.slope_half, line.fit.count, memory_probes(e), theory, memory_model_excess(e->c, &model, slope - theory, excess));
 }

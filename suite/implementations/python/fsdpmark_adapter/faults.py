@@ -248,6 +248,25 @@ def waiting_gradients_kept(subject, stack):
 
 
 @fault
+def recomputed_units_left_full(subject, stack):
+    """fully_shard: under activation checkpointing the memory of gathered units is never freed (Z30)."""
+    if subject.case.sharding.activation_checkpointing:
+        after(subject, "wrap", lambda model: model.set_keep_unsharded_storage(True))
+
+
+@fault
+def frozen_units_left_full(subject, stack):
+    """fully_shard: units of which nothing trains stay gathered from step to step (Z13)."""
+    from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+    original = FSDPParamGroup.reshard
+
+    def lazy(group):
+        if any(p.sharded_param.requires_grad for p in group.fsdp_params):
+            original(group)
+    stack.enter_context(patch.object(FSDPParamGroup, "reshard", lazy))
+
+
+@fault
 def gradients_logged_for_ever(subject, stack):
     """Each step keeps its gradients in a list (Z27)."""
     history = []
