@@ -62,6 +62,33 @@ static void options_have_their_own_terms(void **state)
     assert_true(at(&offload, false, MEMORY_REST) == 8);
 }
 
+// Half of the parameters is frozen in the last step: their gradients may be missing, and their states where they never trained.
+static void what_is_frozen_may_be_absent(void **state)
+{
+    (void)state;
+    struct fsdp_case c = adam(STRATEGY_FULL, 1, 2);
+    struct case_parameter parameters[] = {{.name = (char *)(uintptr_t)"a.w", .count = 10, .tied_to = -1}, {.name = (char *)(uintptr_t)"b.w", .count = 10, .tied_to = -1}};
+    struct instruction freeze = {.verb = VERB_FREEZE, .pattern = (char *)(uintptr_t)"a.*"}, step = {.verb = VERB_STEP};
+    struct instruction late[] = {step, freeze, step}, early[] = {freeze, step, step};
+    c.parameters = parameters;
+    c.parameter_count = 2;
+    c.program = late;
+    c.program_length = 3;
+    struct memory_model m = memory_model_of(&c, false);
+    assert_true(m.idle.shared == 2 && m.idle.whole == 0 && memory_share_bytes(memory_model_at(&m, MEMORY_REST), 2) == 8);
+    assert_string_equal(memory_classes(&c), "Z27 Z13");
+    c.program = early;
+    m = memory_model_of(&c, false);
+    assert_true(m.idle.shared == 2 + 4);
+    c.program = late;
+    c.program_length = 1;
+    m = memory_model_of(&c, false);
+    assert_true(m.idle.shared == 0);
+    assert_string_equal(memory_classes(&c), "Z27");
+    c.sharding.activation_checkpointing = true;
+    assert_string_equal(memory_classes(&c), "Z27 Z30");
+}
+
 static void an_excess_has_a_name(void **state)
 {
     (void)state;
@@ -139,7 +166,8 @@ static void a_line_over_the_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strategies_hold_what_they_must), cmocka_unit_test(options_have_their_own_terms), cmocka_unit_test(an_excess_has_a_name),
+        cmocka_unit_test(strategies_hold_what_they_must), cmocka_unit_test(options_have_their_own_terms), cmocka_unit_test(what_is_frozen_may_be_absent),
+        cmocka_unit_test(an_excess_has_a_name),
         cmocka_unit_test(live_bytes_are_those_of_the_phase), cmocka_unit_test(a_line_over_the_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
