@@ -2,9 +2,11 @@
 # What of communication is exposed, and what the probes cost: sh probes.sh BUILD CASE.json...   (ROUNDS=7 STEPS=20)
 #
 # Exposed: the reference's own turns (reference/worker/overlap.h), and PyTorch fully_shard against the same on PyTorch's fake process group.
-# Cost: steps with all probes that were built loaded against steps with none. Each of these pairs is started anew in every round, the first of a
-# pair in turn; a round gives the ratio of the medians of rank 0, the result is the median of the rounds' ratios with the nonparametric
-# interval of order statistics, and its coverage (Hoefler and Belli, SC 2015).
+# Cost: with all probes that were built loaded, of each four steps two are recorded and two are not (reference/worker/bench.c); each four
+# give the ratio of their sums, of rank 0, and the result is the median of the ratios of all rounds. So both kinds share a start, its memory and
+# its moment. What is left when nothing is recorded, a wrapper's look whether to record, is in the second figure: starts with all probes
+# loaded against starts with none, in turn; a round gives the ratio of the medians. Starts differ among themselves by more than that.
+# Every result comes with the nonparametric interval of order statistics, and its coverage (Hoefler and Belli, SC 2015).
 set -eu
 build=$(cd "$1" && pwd)
 shift
@@ -24,14 +26,21 @@ median() {
     sed -n 's/.*"'"$2"'": *\([0-9.e-]*\).*/\1/p' "$1" | sed 1,3d | sort -g |
         awk '{ v[NR] = $1 } END { if (NR == 0) exit 1; print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
-# Median, interval of at least 95 % where there are six or more, else the extremes, and what the interval covers.
-interval() {
-    sort -g | awk '{ v[NR] = $1 } END {
+# Median, interval of at least 95 % where there are six or more, else the extremes, and what the interval covers. Above 1000 values the binomial
+# distribution's normal limit.
+interval() { # what the values are, one a line
+    sort -g | awk -v what="$1" '{ v[NR] = $1 } END {
         n = NR; term = 0.5 ^ n; below = 0; d = 0
-        while (below + term <= 0.025 && d < int(n / 2)) { below += term; term *= (n - d) / (d + 1); d++ }
+        while (n <= 1000 && below + term <= 0.025 && d < int(n / 2)) { below += term; term *= (n - d) / (d + 1); d++ }
+        if (n > 1000) { d = int(n / 2 - 0.98 * sqrt(n)); below = 0.025 }
         if (d == 0) { d = 1; below = 0.5 ^ n }
         m = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
-        printf "%.4f (%.4f to %.4f, %d rounds, interval of %.0f %%)\n", m, v[d], v[n + 1 - d], n, 100 * (1 - 2 * below) }'
+        printf "%.4f (%.4f to %.4f, %d %s, interval of %.0f %%)\n", m, v[d], v[n + 1 - d], n, what, 100 * (1 - 2 * below) }'
+}
+# Of each four steps, the recorded by the unrecorded, the first four left out as warm-up.
+fours() { # file "seconds"|"processor_seconds"
+    sed -n 's/.*"'"$2"'": *\([0-9.e-]*\).*"recorded": *\([a-z]*\).*/\1 \2/p' "$1" | sed 1,4d |
+        awk '$2 == "true" { r += $1; a++ } $2 == "false" { u += $1; b++ } NR % 4 == 0 { if (a == 2 && b == 2) print r / u; r = u = a = b = 0 }'
 }
 # A rank's environment with or without probes, which are preloaded into it alone.
 with() { # probes|none rank command...
@@ -68,11 +77,28 @@ seen() { # that the probes wrote records at all, or the cost is that of nothing
         [ -s "$work/job/probes.rank$rank" ] || { echo "  no records of rank $rank: the probes were not loaded"; exit 1; }
     done
 }
-cost() { # of the pairs, by the clock and by the processor time of rank 0, which a busy machine changes less
-    printf '    step with probes (%s) over step without: ' "$words"
-    awk '{ print $1 / $2 }' "$work/pairs" | interval
+recorded() { # reference|torch case: what recording costs, and that it was done at all
+    : >"$work/fours" && : >"$work/fours.processor"
+    few=$steps
+    $1 probes "$2" "$work/probes"
+    steps=$(median "$work/probes" seconds | awk -v few="$few" '{ n = int(3 / $1); print (n < few ? few : n > 10000 ? 10000 : n) }') # three seconds
+    for round in $(seq "$rounds"); do
+        $1 probes "$2" "$work/probes"
+        seen
+        fours "$work/probes" seconds >>"$work/fours"
+        fours "$work/probes" processor_seconds >>"$work/fours.processor"
+    done
+    steps=$few
+    printf '    step recorded by probes (%s) over step unrecorded: ' "$words"
+    interval "fours of steps" <"$work/fours"
     printf '      by processor time: '
-    awk '{ print $3 / $4 }' "$work/pairs" | interval
+    interval "fours of steps" <"$work/fours.processor"
+}
+cost() { # by starts, from the pairs
+    printf '    start with probes over start without: '
+    awk '{ print $1 / $2 }' "$work/pairs" | interval rounds
+    printf '      by processor time: '
+    awk '{ print $3 / $4 }' "$work/pairs" | interval rounds
 }
 turns() { # reference|torch a b case: median seconds of a and of b, then processor seconds, a line a round
     for round in $(seq "$rounds"); do
@@ -92,12 +118,14 @@ for case in "$@"; do
     timeout 600 mpirun -n 2 --bind-to none "$build/fsdp-reference" --overlap "$case" $((4 * steps)) | tail -n 1 |
         sed 's/[][{}",:]/ /g' | awk '{ printf "    step %.3f ms; exposed %.3f ms (%.3f to %.3f), share %.3f (%.3f to %.3f); over the step in series %.3f (%.3f to %.3f); %d steps, intervals of 95 %%\n",
             1e3 * $4, 1e3 * $8, 1e3 * $9, 1e3 * $10, $12, $13, $14, $16, $17, $18, $2 }'
+    recorded reference "$case"
     turns reference probes none "$case" >"$work/pairs"
     cost
     [ -x "$python" ] || { echo "  $name, PyTorch: skipped: no $python; make implementations makes it"; continue; }
     echo "  $name, PyTorch fully_shard over gloo"
     turns torch none free "$case" >"$work/pairs"
-    printf '    exposed communication, share of the step: ' && awk '{ print ($1 - $2) / $1 }' "$work/pairs" | interval
+    printf '    exposed communication, share of the step: ' && awk '{ print ($1 - $2) / $1 }' "$work/pairs" | interval rounds
+    recorded torch "$case"
     turns torch probes none "$case" >"$work/pairs"
     cost
 done

@@ -2,7 +2,7 @@
 //
 // What: parameters ~ N(0, 0.02^2) (norms 1, biases 0), random tokens or inputs, the microbatches of the case's data recipe; each step is
 //       zero_grad, the microbatches, clip where the case clips, and the optimizer. One line a step, from barrier to barrier:
-//       {"step", "seconds", "processor_seconds", "tokens", "tokens_per_second", "loss"}. Tokens are rows for a model that has no tokens.
+//       {"step", "seconds", "processor_seconds", "tokens", "tokens_per_second", "loss"}, and "recorded" where the probes are loaded. Tokens are rows for a model that has no tokens.
 // How:  under mpirun for several ranks; nothing is allocated, written or printed between the barriers.
 // Why:  a peer's step can be interleaved with it, line by line, on the same machine.
 #include "reference/worker/bench.h"
@@ -96,6 +96,20 @@ static void mark(void *context, const char *phase, int step)
         function(phase, step);
 }
 
+// With the probes loaded every other step goes unrecorded, as r u u r r u u r ..., so that both kinds meet the same moments of the machine.
+// True: this one is recorded.
+static bool record_some(int step, bool *loaded)
+{
+    static void (*function)(int);
+    bool pause = (step & 1) ^ (step >> 1 & 1);
+    if (step == 0)
+        *(void **)&function = dlsym(RTLD_DEFAULT, "fsdpmark_pause");
+    *loaded = function != NULL;
+    if (function != NULL)
+        function(pause);
+    return !pause;
+}
+
 static void say_backward(void *context, int step) { mark(context, "backward", step); }
 
 bool bench_step(struct engine *e, double *loss, struct error *error)
@@ -130,6 +144,7 @@ static bool time_steps(struct engine *e, int steps, struct error *error)
     double tokens = (double)(c->global_rows * c->data.micros * (c->model.kind == MODEL_TRANSFORMER ? c->model.context : 1));
     for (int step = 0; step < steps; step++) {
         double loss;
+        bool loaded, recorded = record_some(step, &loaded);
         if (!comm_barrier(&e->comm, error))
             return false;
         double start = comm_seconds(), processor = processor_seconds();
@@ -138,8 +153,8 @@ static bool time_steps(struct engine *e, int steps, struct error *error)
         double seconds = comm_seconds() - start;
         processor = processor_seconds() - processor;
         if (e->rank == 0)
-            printf("{\"step\": %d, \"seconds\": %.9f, \"processor_seconds\": %.9f, \"tokens\": %.0f, \"tokens_per_second\": %.3f, \"loss\": %.9g}\n", step, seconds, processor,
-                   tokens, tokens / seconds, loss);
+            printf("{\"step\": %d, \"seconds\": %.9f, \"processor_seconds\": %.9f, \"tokens\": %.0f, \"tokens_per_second\": %.3f, \"loss\": %.9g%s}\n", step, seconds, processor,
+                   tokens, tokens / seconds, loss, !loaded ? "" : recorded ? ", \"recorded\": true" : ", \"recorded\": false");
         if (e->rank == 0)
             fflush(stdout);
     }

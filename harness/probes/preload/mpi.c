@@ -13,12 +13,16 @@
 #include "harness/probes/preload/mpi_calls.h"
 #include "harness/probes/preload/mpi_data.h"
 
+#define STATIC_TLS __thread __attribute__((tls_model("initial-exec"))) // no allocation at a thread's first access
+
 #define COLLECTIVE_NAMES(name, nonblocking, ...) CALL_##name, CALL_##nonblocking,
 #define SEND_NAMES(name, nonblocking, persistent) CALL_##name, CALL_##nonblocking, CALL_##persistent,
 #define NAMES(name, ...) CALL_##name,
 enum { CALL_FIRST = CALLS_MPI - 1, MPI_COLLECTIVES(COLLECTIVE_NAMES) MPI_SENDS(SEND_NAMES) MPI_RECEIVES(NAMES) MPI_ONE_SIDED(NAMES) CALL_END };
 
-enum { NO_PEER = UINT16_MAX, PERSISTENT = 1024 };
+enum { NO_PEER = UINT16_MAX, PERSISTENT = 1024, MEMBERS_KEPT = 16 };
+
+static atomic_uint communicators_freed;
 
 __attribute__((constructor)) static void load(void) { probe_loaded(PROBE_MPI); }
 
@@ -40,16 +44,39 @@ static void unseen(int call, const char *name, uint64_t start)
 }
 
 // ---- collectives -------------------------------------------------------------------------------
+struct members { MPI_Comm of; unsigned freed; int size, me, two_groups; };
+
+// Asked once per thread and communicator, until one is freed, whose handle may come again.
+static const struct members *members_of(MPI_Comm comm)
+{
+    static STATIC_TLS struct members kept[MEMBERS_KEPT];
+    unsigned freed = atomic_load_explicit(&communicators_freed, memory_order_relaxed) + 1; // 0: an empty place
+    struct members *m = &kept[(uintptr_t)comm / sizeof(uint64_t) % MEMBERS_KEPT];
+    if (m->of == comm && m->freed == freed)
+        return m;
+    *m = (struct members){.of = comm, .freed = freed, .two_groups = 1};
+    PMPI(Comm_test_inter)(comm, &m->two_groups);
+    PMPI(Comm_size)(comm, &m->size);
+    PMPI(Comm_rank)(comm, &m->me);
+    return m;
+}
+
+#define FREES(name) \
+    int MPI_##name(MPI_Comm *comm) \
+    { \
+        atomic_fetch_add(&communicators_freed, 1); \
+        return PMPI(name)(comm); \
+    }
+FREES(Comm_free)
+FREES(Comm_disconnect)
+
 // False between two groups: their calls mean something else by root, count and rank.
 static bool members(MPI_Comm comm, int64_t *n, int64_t *me)
 {
-    int size = 0, rank = 0, two_groups = 1;
-    PMPI(Comm_test_inter)(comm, &two_groups);
-    PMPI(Comm_size)(comm, &size);
-    PMPI(Comm_rank)(comm, &rank);
-    *n = size;
-    *me = rank;
-    return !two_groups;
+    const struct members *m = members_of(comm);
+    *n = m->size;
+    *me = m->me;
+    return !m->two_groups;
 }
 
 static void collective(int call, enum probe_op op, struct data_kind kind, int64_t count, int64_t wire, MPI_Comm comm, int64_t n, uint64_t start)
@@ -90,17 +117,14 @@ struct message { enum probe_op op; struct data_kind kind; int64_t count; int pee
 
 static void point(int call, struct message m, uint64_t start)
 {
-    int me = -1, n = 0, two_groups = 0;
     int64_t bytes = m.count * m.kind.size;
     if (m.peer == MPI_PROC_NULL)
         return;
-    PMPI(Comm_test_inter)(m.comm, &two_groups);
-    PMPI(Comm_size)(m.comm, &n);
-    PMPI(Comm_rank)(m.comm, &me);
-    bool to_other = m.op == PROBE_OP_SEND && (two_groups || m.peer != me);
+    const struct members *in = members_of(m.comm);
+    bool to_other = m.op == PROBE_OP_SEND && (in->two_groups || m.peer != in->me);
     note(&(struct probe_record){.kind = PROBE_POINT, .call = (uint16_t)call, .op = (uint8_t)m.op, .type = (uint8_t)m.kind.type, .bytes = bytes,
                                 .count = m.count, .address = (uint64_t)(uintptr_t)m.comm, .wire = to_other ? (uint64_t)bytes : 0,
-                                .size = (uint16_t)n, .peer = m.peer < 0 ? NO_PEER : (uint16_t)m.peer},
+                                .size = (uint16_t)in->size, .peer = m.peer < 0 ? NO_PEER : (uint16_t)m.peer},
          start);
 }
 

@@ -36,8 +36,22 @@ static int64_t size_of(MPI_Datatype type)
 
 static int64_t bytes_of(int64_t count, MPI_Datatype type) { return count * size_of(type); }
 
+// MPI's own types live as long as the process and are asked for at every call, which costs more than the record: they are remembered.
+enum { MPI_TYPES_KEPT = 64 };
+static struct { _Atomic(MPI_Datatype) type; struct data_kind kind; } mpi_types_kept[MPI_TYPES_KEPT];
+static atomic_int mpi_types_next;
+
+static void keep_kind(MPI_Datatype type, struct data_kind kind)
+{
+    int i = atomic_fetch_add(&mpi_types_next, 1);
+    if (i >= MPI_TYPES_KEPT)
+        return;
+    mpi_types_kept[i].kind = kind;
+    atomic_store_explicit(&mpi_types_kept[i].type, type, memory_order_release);
+}
+
 // A type that a program made is OTHER, whatever it is made of.
-static struct data_kind kind_of(MPI_Datatype type)
+static struct data_kind ask_kind(MPI_Datatype type)
 {
     struct data_kind kind = {PROBE_TYPE_OTHER, size_of(type)};
     char name[MPI_MAX_OBJECT_NAME] = "";
@@ -48,7 +62,17 @@ static struct data_kind kind_of(MPI_Datatype type)
     for (size_t i = 0; i < sizeof mpi_types / sizeof *mpi_types; i++)
         if (strcmp(name, mpi_types[i].name) == 0)
             kind.type = mpi_types[i].type;
+    keep_kind(type, kind);
     return kind;
+}
+
+static struct data_kind kind_of(MPI_Datatype type)
+{
+    int kept = atomic_load_explicit(&mpi_types_next, memory_order_relaxed);
+    for (int i = 0; i < kept && i < MPI_TYPES_KEPT; i++)
+        if (atomic_load_explicit(&mpi_types_kept[i].type, memory_order_acquire) == type)
+            return mpi_types_kept[i].kind;
+    return ask_kind(type);
 }
 
 static int64_t sum(const int counts[], int64_t n)

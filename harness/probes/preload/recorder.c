@@ -29,6 +29,7 @@ enum { CAPACITY = 1 << 22, CHUNK = 1 << 14 /* records, 1 MiB */, SMALL_BYTES = 1
 // The page that a child finds wiped.
 struct state {
     struct probe_header *_Atomic header; // NULL: not recording
+    struct probe_header *paused;         // the header while fsdpmark_pause holds
     struct probe_record *records;
     uint64_t capacity;
     _Atomic bool growing, tried, full;   // full: the file system refused once, and is not asked again
@@ -216,6 +217,14 @@ EXPORT void probe_at_mark(void (*function)(const char *phase, int step))
         if (atomic_compare_exchange_strong(&at_mark[i], &none, function))
             return;
     }
+}
+
+EXPORT void fsdpmark_pause(int pause)
+{
+    if (state == NULL || (state->paused != NULL) == (pause != 0))
+        return;
+    struct probe_header *other = atomic_exchange(&state->header, state->paused);
+    state->paused = pause ? other : NULL;
 }
 
 EXPORT void fsdpmark_mark(const char *phase, int step)

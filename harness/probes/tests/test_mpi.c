@@ -279,6 +279,30 @@ static void refused(void)
     MPI_Comm_free(&half);
 }
 
+// The handle of a communicator that was freed comes again, for one of another size.
+static void handles(void)
+{
+    MPI_Comm pair;
+    int all = n, again = 0;
+    void *before = NULL;
+    for (int i = 0; i < 8; i++) {
+        OK(MPI_Comm_split(MPI_COMM_WORLD, i % 2 ? me : 0, me, &pair));
+        again += (void *)pair == before;
+        before = (void *)pair;
+        while (seen_next() != NULL)
+            continue;
+        n = i % 2 ? 1 : all;
+        OK(MPI_Allreduce(a, b, C, MPI_FLOAT, MPI_SUM, pair));
+        FLOATS("MPI_Allreduce", PROBE_ALL_REDUCE, C, 2 * (n - 1) * C * F / n);
+        OK(MPI_Comm_free(&pair));
+    }
+    n = all;
+    if (again == 0) { // or this shows nothing
+        fprintf(stderr, "rank %d: no handle came again\n", me);
+        exit(1);
+    }
+}
+
 static int act_as_rank(void)
 {
     setenv("RANK", getenv("OMPI_COMM_WORLD_RANK"), 1);
@@ -295,6 +319,7 @@ static int act_as_rank(void)
     types(MPI_COMM_WORLD);
     one_sided();
     refused();
+    handles();
     seen_all(CALLS_MPI, "MPI_Recv_init MPI_Send_init MPI_Bsend_init MPI_Ssend_init MPI_Rsend_init"); // seen as MPI_Start
     MPI_Finalize();
     return 0;

@@ -278,6 +278,40 @@ static void test_full_disk(void **state)
     assert_true(peak >= 2000);
 }
 
+// ---- a pause ----
+static int act_pause(void)
+{
+    void (*pause)(int) = NULL;
+    *(void **)&pause = dlsym(RTLD_DEFAULT, "fsdpmark_pause");
+    pause(1); // before the first mark: nothing
+    pause(0);
+    actor_mark("case", 0);
+    actor_mark("forward", 0);
+    allocate(5000);
+    pause(1);
+    pause(1);
+    actor_mark("backward", 0);
+    allocate(1 << 20);
+    pause(0);
+    pause(0);
+    actor_mark("step", 0);
+    allocate(7000);
+    return 0;
+}
+
+static void test_pause(void **state)
+{
+    (void)state;
+    char output[256];
+    struct probe_case c = preloaded_watch("pause", "heap", preloaded_job(), NULL, output);
+    assert_int_equal(c.phase_count, 3);
+    assert_string_equal(c.phases[1].name, "forward");
+    assert_string_equal(c.phases[2].name, "step");
+    assert_in_range(c.phases[1].heap.peak, 5000, 60000);
+    assert_in_range(c.phases[2].heap.peak, 7000, 60000);
+    probe_case_free(&c);
+}
+
 // ---- where nothing is asked for ----
 static void test_not_asked(void **state)
 {
@@ -294,10 +328,11 @@ static void test_not_asked(void **state)
 int main(int argc, char **argv)
 {
     static const struct actor actors[] = {{"fork", act_fork}, {"template", act_template}, {"killed", act_killed}, {"hammer", act_hammer},
-                                          {"overflow", act_overflow}, {"limited", act_limited}, {"disk", act_disk}, {NULL, NULL}};
+                                          {"overflow", act_overflow}, {"limited", act_limited}, {"disk", act_disk}, {"pause", act_pause}, {NULL, NULL}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork), cmocka_unit_test(test_template), cmocka_unit_test(test_killed), cmocka_unit_test(test_hammer),
-        cmocka_unit_test(test_full_file), cmocka_unit_test(test_limited_file), cmocka_unit_test(test_full_disk), cmocka_unit_test(test_not_asked),
+        cmocka_unit_test(test_full_file), cmocka_unit_test(test_limited_file), cmocka_unit_test(test_full_disk), cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_not_asked),
     };
     int status;
     if (preloaded_act(argc, argv, actors, &status))

@@ -6,6 +6,7 @@ Run once per rank with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ..
 case.json; B rows per rank, AdamW, float32, one thread. A step is from barrier to barrier: zero_grad, forward,
 backward, optimizer. Every rank prints one line of JSON a step after a first one that is not counted:
 {"implementation", "rank", "world_size", "strategy", "step", "seconds", "processor_seconds", "tokens", "tokens_per_second", "loss"}; tokens are this rank's.
+With the probes loaded every other step is not recorded, as r u u r r u u r ..., and "recorded" says which: what the probes cost.
 
 --free: on PyTorch's "fake" process group, whose collectives move nothing and end at once. What is trained then is wrong on purpose and only timed:
 the step less this one is the communication that computation does not hide. Denormal numbers, which buffers that nobody fills may hold, count as 0.
@@ -21,7 +22,7 @@ import torch
 
 from . import models
 from .batch import Batches
-from .marks import mark
+from .marks import mark, pause
 from .job import CASE, InputError, accept
 from .sibling import subject_class
 from .serving import leave
@@ -118,6 +119,7 @@ def main():
     subject.build(init)
     batches = Batches(case, data, rank, world.device)
     for k in range(options.steps + 1):
+        recorded = pause(k & 1 ^ k >> 1 & 1)
         world.barrier()
         begin, processor = time.perf_counter(), time.process_time()
         loss = step(subject, batches)
@@ -128,7 +130,7 @@ def main():
         if k:
             tokens = batches.tokens(0, 0)
             print(json.dumps({"implementation": make.implementation, "rank": rank, "world_size": size, "strategy": strategy, "step": k - 1,
-                              "seconds": seconds, "processor_seconds": processor, "tokens": tokens, "tokens_per_second": tokens / seconds, "loss": loss}), flush=True)
+                              "seconds": seconds, "processor_seconds": processor, "tokens": tokens, "tokens_per_second": tokens / seconds, "loss": loss, **recorded}), flush=True)
     world.close()
     leave(0)
 
