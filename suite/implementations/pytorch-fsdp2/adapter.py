@@ -1,8 +1,8 @@
 """torch.distributed.fsdp.fully_shard (FSDP2) under the worker protocol.
 
-Strategies: full; grad is reshard_after_forward=False (parameters stay gathered from the forward to the
-backward, and are sharded between steps); hybrid is a 2-D mesh (replicate, shard). Each parameter is sharded by itself, by
-chunks of dim 0. A case's reshard_ranks is reshard_after_forward as a number: the size of the groups to reshard to. Option
+Strategies: full; grad is reshard_after_forward=False, and set_reshard_after_backward(False) for all microbatches of a
+step but the last (parameters stay gathered from the first forward to the last backward, and are sharded between steps);
+hybrid is a 2-D mesh (replicate, shard). Each parameter is sharded by itself, by chunks of dim 0. A case's reshard_ranks is reshard_after_forward as a number: the size of the groups to reshard to. Option
 compile: the torch.compile backend that each block is compiled with, whole, before it is sharded.
 """
 
@@ -82,8 +82,11 @@ class Fsdp2(Subject):
                 unit.set_modules_to_backward_prefetch(before or [unit])
 
     def communication(self, sync):
+        """Strategy grad keeps what is gathered until the step, as it would without sharded parameters."""
         if not self.plain:
             self.model.set_requires_gradient_sync(sync)
+        if not self.plain and self.case.sharding.strategy == "grad":
+            self.model.set_reshard_after_backward(self.ends_step)
         return nullcontext()
 
     def clip(self, norm, limit):

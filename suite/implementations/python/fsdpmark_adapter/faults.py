@@ -311,6 +311,12 @@ def gathered_again(subject, stack):
 
 
 @fault
+def gathered_in_every_microbatch(subject, stack):
+    """fully_shard, strategy grad: what the forward gathered is dropped after each backward of a step (Z28)."""
+    stack.enter_context(patch("torch.distributed.fsdp.FSDPModule.set_reshard_after_backward", lambda *_: None))
+
+
+@fault
 def reduced_for_nothing(subject, stack):
     """Zeros of the size of all gradients are reduced before the backward (Z28)."""
     before_backward(subject, lambda: dist.all_reduce(torch.zeros(sum(p.numel() for p in subject.parameters.values()))))

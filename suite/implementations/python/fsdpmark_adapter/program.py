@@ -49,8 +49,14 @@ class Program:
         self.answer.event("micro", step=i.step, micro=i.micro, loss=float(loss.detach()) / self.batches.ranks,
                           tokens=self.batches.tokens(i.step, i.micro), seconds=self.now() - begin)
 
+    def ends_step(self):
+        """Whether something else than another microbatch comes next; observing it counts for nothing."""
+        coming = next((j.verb for j in self.case.program[self.position + 1:] if j.verb != "observe"), "stop")
+        return coming not in ("micro", "forward", "backward")
+
     def do_micro(self, i):
         begin = self.now()
+        self.subject.ends_step = self.ends_step()
         with self.subject.communication(i.sync):
             loss = self.loss(i.step, i.micro)
             mark("backward", i.step)
@@ -66,6 +72,7 @@ class Program:
 
     def do_backward(self, i):
         forward, loss, begin = self.slots.pop(i.slot)
+        self.subject.ends_step = self.ends_step()
         with self.subject.communication(i.sync):
             self.subject.backward(loss)
         self.report_micro(forward, loss, begin)

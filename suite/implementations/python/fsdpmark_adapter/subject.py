@@ -39,6 +39,7 @@ class Subject:
         self.case, self.world = case, world
         self.compute = DTYPES[case.precision.compute]
         self.model = self.optimizer = self.scaler = None
+        self.ends_step = True  # whether no other microbatch follows before the optimizer's step
         self.unscaled = False  # whether this step's gradients are the real ones already
         self.parameters = {}  # name in the table -> the tensor that the optimizer updates
 
