@@ -1,0 +1,55 @@
+// What the ranks talk over: suite/fabrics/NAME.yaml, whether it can be had here, and how ranks are started on it.
+//
+// A fabric is read (fabric_read), asked whether it can be had (fabric_unavailable), opened into a place (fabric_open: the virtual one makes its
+// network namespaces there), used by any number of starts (launch_plan.place) and closed. However the program ends, what a
+// place made comes down: at once by the keeper of the place, or at the next start (fabric_sweep).
+#ifndef HARNESS_FABRIC_H
+#define HARNESS_FABRIC_H
+
+#include <stdbool.h>
+
+#include "harness/protocol/error.h"
+
+enum fabric_kind { FABRIC_SHM, FABRIC_LOOPBACK, FABRIC_VIRTUAL, FABRIC_HOSTS, FABRIC_SLURM, FABRIC_NCCL, FABRIC_UCX, FABRIC_KINDS };
+enum { FABRIC_HOSTS_MOST = 64, FABRIC_WORDS = 24 };
+
+struct fabric {
+    char *name, *title, *origin;    // origin: FILE:LINE
+    enum fabric_kind kind;
+    char *mca[FABRIC_WORDS + 1];    // "NAME=VALUE" for Open MPI, NULL at the end
+    char *environment[FABRIC_WORDS + 1];
+    // virtual
+    int hosts;                      // as the file says; fabric_open may ask for another number
+    double rate_bits;               // line rate of a host, both directions each [bit/s]
+    int slow_host; double slow_rate_bits;   // -1: none
+    int group; double between_rate_bits;    // two tiers: `group` consecutive hosts at rate_bits, groups joined at this rate; 0: one tier
+    long burst_bytes, limit_bytes;  // of tbf
+    // hosts
+    char *hostfile;
+};
+
+bool fabric_read(const char *name_or_path, const char *suite, struct fabric *out, struct error *error);
+void fabric_free(struct fabric *f);
+// NULL: can be had here. Else "reason; remedy", owned by the caller.
+char *fabric_unavailable(const struct fabric *f);
+
+struct fabric_place;
+// hosts 0: as the fabric says. folder: absolute, for its files. Errors: one line with the command that failed and its output.
+bool fabric_open(const struct fabric *f, int hosts, const char *program, const char *folder, struct fabric_place **out, struct error *error);
+void fabric_close(struct fabric_place *p);
+// Removes what killed programs left behind; the number of places removed.
+int fabric_sweep(void);
+
+int fabric_place_hosts(const struct fabric_place *p);
+const struct fabric *fabric_place_fabric(const struct fabric_place *p);
+// Rank r of n lives on host r * hosts / n.
+int fabric_place_host(const struct fabric_place *p, int rank, int ranks);
+const char *fabric_place_address(const struct fabric_place *p, int host);   // "10.x.y.z"; NULL: this machine itself
+const char *fabric_place_interface(const struct fabric_place *p, int host); // for GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME; NULL
+double fabric_place_rate(const struct fabric_place *p, int host);           // bit/s, 0: unknown
+// argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
+const char *const *fabric_place_enter(const struct fabric_place *p, int host);
+// Open MPI's options for mpirun (transports, launch agent, hosts, subnet) in place of the launcher's own; NULL at the end.
+const char *const *fabric_place_mpirun(const struct fabric_place *p, int ranks);
+
+#endif

@@ -1,0 +1,35 @@
+// Statistics of measured times: medians with nonparametric intervals, when to stop, and what two series show of each other.
+//
+// Nothing here assumes a distribution. Source: Hoefler and Belli, Scientific Benchmarking of Parallel Computing Systems, SC 2015, rules 3 to 9;
+// the interval of a median by order statistics: Le Boudec, Performance Evaluation of Computer and Communication Systems, section 2.2.
+#ifndef HARNESS_STATISTICS_H
+#define HARNESS_STATISTICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// A figure with the interval that holds it. coverage: what the interval really covers, at least what was asked for where that can be had; with
+// fewer than six values the interval is that of the extremes, whose coverage is less. NAN where count is 0.
+struct interval { double value, low, high, coverage; int count; };
+
+// Median of values (count), which are left as they are. Not finite: a NAN interval.
+struct interval statistics_median(int count, const double *values);
+double statistics_quantile(int count, const double *values, double p); // p in [0, 1], of the sorted values by linear interpolation
+// Median of a[i] / b[i]: for things that took turns.
+struct interval statistics_ratio(int count, const double *a, const double *b);
+// True where the interval's half width is at most `relative` of its value and its coverage at least 95 %.
+bool statistics_narrow(const struct interval *i, double relative);
+
+// What a ratio of times says: its interval lies above 1 ("slower"), below 1 ("faster"), or holds 1 ("no difference shown").
+const char *statistics_word(const struct interval *ratio);
+
+// Fit of seconds = alpha + beta * bytes over the points (weights 1 / seconds^2, as errors are relative), with intervals of 95 % by
+// resampling the raw samples of each point (bootstrap, 500 times, a fixed seed). bandwidth = 1 / beta.
+struct alpha_beta { struct interval alpha_s, beta_s_per_byte; double worst_residual; /* largest |relative residual| of a point */ };
+struct fit_point { double bytes; int count; const double *seconds; };
+bool statistics_alpha_beta(int count, const struct fit_point *points, struct alpha_beta *out); // false: fewer than 2 different sizes
+
+// A shuffled order of 0..count-1 (Fisher and Yates), reproducible by seed.
+void statistics_shuffle(int count, int *order, uint64_t seed);
+
+#endif
