@@ -72,6 +72,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 KERNELS := $(call src,kernels kernels/cpu)
 PROTOCOL := $(call src,harness/protocol)
 LIBRARY := $(call src,harness/library) # over PROTOCOL and kernels/dtype.c: what an implementation links
+STATISTICS := $(call src,harness/statistics) # over PROTOCOL; of workers too, so apart from the harness
 TRUTH := $(call src,reference/models reference/truth)
 ENGINE := $(call src,reference/sharding reference/engine reference/backends reference/checkpoint)
 WORKER := $(call src,reference/worker)
@@ -85,7 +86,7 @@ BENCHES := $(sort $(wildcard */bench/bench_*.c */*/bench/bench_*.c))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/bench/%,$(subst /bench/,/,$(BENCHES)))
 FUZZERS := $(patsubst harness/protocol/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard harness/protocol/fuzz/fuzz_*.c))
 
-LIBS := $(BUILD)/libharness.a $(BUILD)/libreference.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
+LIBS := $(BUILD)/libharness.a $(BUILD)/libstatistics.a $(BUILD)/libreference.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
 SONAME := libfsdpmark.so.$(firstword $(subst ., ,$(VERSION)))
 PUBLIC_LIBS := $(BUILD)/libfsdpmark.a $(BUILD)/$(SONAME)
 PROGRAMS := $(if $(CLI),$(BUILD)/fsdpmark) $(if $(WORKER),$(BUILD)/fsdp-reference $(BUILD)/fsdp-reference-faulty) \
@@ -122,6 +123,7 @@ $$(BUILD)/$(1): $(2)
 endef
 $(eval $(call library,libkernels.a,$(call obj,$(KERNELS))))
 $(eval $(call library,libprotocol.a,$(call obj,$(PROTOCOL) $(LIBRARY) $(wildcard kernels/dtype.c))))
+$(eval $(call library,libstatistics.a,$(call obj,$(STATISTICS))))
 $(eval $(call library,libtruth.a,$(call obj,$(TRUTH))))
 $(eval $(call library,libreference.a,$(call obj,$(ENGINE))))
 $(eval $(call library,libharness.a,$(call obj,$(HARNESS) $(CHECKS)) $$(BUILD)/obj/gen/check_list.o))
@@ -155,7 +157,7 @@ $(BUILD)/libfsdpmark-probe-%.so: $(BUILD)/probe/%.o $(BUILD)/libfsdpmark-probe.s
 .SECONDARY: $(PROBES:%=$(BUILD)/probe/%.o)
 
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
-$(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
+$(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libstatistics.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(DEP_LIBS) $(PAPI_LIBS)
 $(BUILD)/fsdp-reference: $(call obj,$(WORKER)) $(filter-out %/libharness.a,$(LIBS))

@@ -10,13 +10,25 @@
 
 // A figure with the interval that holds it. coverage: what the interval really covers, at least what was asked for where that can be had; with
 // fewer than six values the interval is that of the extremes, whose coverage is less. NAN where count is 0.
+enum { STATISTICS_LEAST = 6 }; // values that an interval of 95 % needs
 struct interval { double value, low, high, coverage; int count; };
 
-// Median of values (count), which are left as they are. Not finite: a NAN interval.
+// Median of values (count), which are left as they are, with the interval that covers it with at least 95 %. Not finite: a NAN interval.
 struct interval statistics_median(int count, const double *values);
+// The same for another coverage, 0 < level < 1.
+struct interval statistics_median_at(double level, int count, const double *values);
+// For a sorted sample of `count` draws: the largest d for which the d-th smallest and the d-th largest enclose the median with at least `level`, and in
+// *coverage what they really cover; 1, the extremes, where no pair does. No distribution is assumed but that values do not repeat: ties cover more.
+int statistics_order(double level, int count, double *coverage);
+// Median of the values of several launches, one after another in `values` (counts[launches]). Values of one launch resemble each other, so the interval is
+// the hull of two: that of all values, and that of the launches' medians, where there are several launches. coverage is that of the values alone.
+struct interval statistics_launches(double level, int launches, const int *counts, const double *values);
 double statistics_quantile(int count, const double *values, double p); // p in [0, 1], of the sorted values by linear interpolation
 // Median of a[i] / b[i]: for things that took turns.
 struct interval statistics_ratio(int count, const double *a, const double *b);
+// a / b for figures measured apart: every ratio of two values that the intervals hold. Covers at least a.coverage + b.coverage - 1 (Bonferroni),
+// so that two intervals of 97.5 % give one of 95 %.
+struct interval statistics_quotient(const struct interval *a, const struct interval *b);
 // True where the interval's half width is at most `relative` of its value and its coverage at least 95 %.
 bool statistics_narrow(const struct interval *i, double relative);
 
@@ -24,7 +36,8 @@ bool statistics_narrow(const struct interval *i, double relative);
 const char *statistics_word(const struct interval *ratio);
 
 // Fit of seconds = alpha + beta * bytes over the points (weights 1 / seconds^2, as errors are relative), with intervals of 95 % by
-// resampling the raw samples of each point (bootstrap, 500 times, a fixed seed). bandwidth = 1 / beta.
+// resampling the raw samples of each point (bootstrap, 500 times, a fixed seed; Efron and Tibshirani 1993, chapter 13). bandwidth = 1 / beta.
+// A point counts by its median. Coverage is 0 where some point has fewer than STATISTICS_LEAST samples: resampling those tells nothing.
 struct alpha_beta { struct interval alpha_s, beta_s_per_byte; double worst_residual; /* largest |relative residual| of a point */ };
 struct fit_point { double bytes; int count; const double *seconds; };
 bool statistics_alpha_beta(int count, const struct fit_point *points, struct alpha_beta *out); // false: fewer than 2 different sizes
