@@ -2,12 +2,12 @@
 -- the program at build time. Reports and published results are made of nothing else.
 --
 -- user_version counts changes of meaning. A program writes the version it was built with, brings older ones up to it
--- (schema-2-to-3.sql, schema-3-to-4.sql) and refuses newer ones.
+-- (schema-2-to-3.sql, schema-3-to-4.sql, schema-4-to-5.sql) and refuses newer ones.
 -- Numbers that do not exist are NULL; a figure that is NaN is NULL beside a bound that is not.
 -- Times are UTC, ISO 8601; durations are seconds. Seeds are 64-bit patterns: negative ones wrapped.
 
 PRAGMA application_id = 0x46534450; -- "FSDP"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE run (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,6 +88,29 @@ CREATE TABLE result (
     ranks       TEXT,
     waiver      INTEGER REFERENCES waiver(id), -- that covers it: a FAIL is waived unless it is expired, a PASS is unexpected
     PRIMARY KEY (judged_case, position)
+) STRICT, WITHOUT ROWID;
+
+-- What `net`, `bench` and `advise --validate` measured: one point of a measurement, and what is the same for all of its samples.
+CREATE TABLE series (
+    id       INTEGER PRIMARY KEY,
+    run      INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE,
+    tool     TEXT NOT NULL,       -- net, bench, validate
+    fabric   TEXT NOT NULL,
+    subject  TEXT NOT NULL,       -- mpi, or an implementation
+    name     TEXT NOT NULL,       -- of the collective or the workload
+    quantity TEXT NOT NULL,       -- what a sample is, with its unit: seconds
+    point    TEXT NOT NULL,       -- JSON object: ranks, bytes, dtype, ...
+    facts    TEXT,                -- JSON object: errors, line rate, flop, ...
+    UNIQUE (run, tool, fabric, subject, name, quantity, point)
+) STRICT;
+
+-- Every raw sample, by start of the workers (launch) and in the order in which it was taken.
+CREATE TABLE sample (
+    series   INTEGER NOT NULL REFERENCES series(id) ON DELETE CASCADE,
+    launch   INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    value    REAL NOT NULL,
+    PRIMARY KEY (series, launch, position)
 ) STRICT, WITHOUT ROWID;
 
 -- For reading with any SQLite client; the program itself uses the tables.

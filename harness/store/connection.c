@@ -15,7 +15,7 @@
 #include "harness/protocol/memory.h"
 #include "schema.h"
 
-enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 4, OLDEST_VERSION = 2, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
+enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 5, OLDEST_VERSION = 2, BUSY_MS = 10000, BUSY_STEP_MS = 50 };
 
 #define CASE_COLUMNS                                                                                              \
     "implementation, case_id, family, layer, model, strategy, layout, compute, world_size, seed, case_json, "     \
@@ -42,7 +42,8 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_RECORD_RESULT] = "INSERT INTO result (judged_case, position, check_name, verdict, figure, bound, unit, message, "
                           "classes, ranks, waiver) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))",
     [SQL_HAS_CASE] = "SELECT 1 FROM judged_case WHERE run = ? AND implementation = ? AND case_id = ?",
-    [SQL_NEWEST_RUN] = "SELECT max(id) FROM run",
+    // Of cases: a run that only measured series is not what a report of verdicts is about, unless there is no other.
+    [SQL_NEWEST_RUN] = "SELECT coalesce(max(id) FILTER (WHERE id IN (SELECT run FROM plan) OR id NOT IN (SELECT run FROM series)), max(id)) FROM run",
     [SQL_RUN] = "SELECT id, command, profile, pattern, started, ended, exit_status, seed, environment FROM run WHERE id = ?",
     [SQL_PLANS] = "SELECT implementation, planned, versions, note, seconds FROM plan WHERE run = ? ORDER BY rowid",
     [SQL_WAIVERS] = "SELECT " WAIVER_COLUMNS ", id, expires < (SELECT substr(started, 1, 10) FROM run WHERE id = ?1) FROM waiver "
@@ -68,6 +69,18 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
                  "sum(v.verdict = 'PASS'), sum(v.verdict = 'FAIL'), sum(v.verdict = 'SKIP'), sum(v.verdict = 'BROKEN'), "
                  "count(v.run), sum(v.waived) FROM run r LEFT JOIN case_verdict v ON v.run = r.id GROUP BY r.id ORDER BY r.id",
     [SQL_RUN_IDS] = "SELECT id FROM run ORDER BY id DESC",
+    [SQL_ADD_SERIES] = "INSERT INTO series (run, tool, fabric, subject, name, quantity, point, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    [SQL_SET_SERIES_FACTS] = "UPDATE series SET facts = ? WHERE id = ?",
+    [SQL_ADD_SAMPLE] = "INSERT INTO sample (series, launch, position, value) VALUES (?, ?, ?, ?)",
+    [SQL_NEXT_SAMPLE] = "SELECT coalesce(max(position) + 1, 0) FROM sample WHERE series = ? AND launch = ?",
+    [SQL_NEWEST_SERIES_RUN] = "SELECT coalesce(max(run), 0) FROM series WHERE ?1 IS NULL OR tool = ?1",
+    [SQL_SERIES] = "SELECT id, run, tool, fabric, subject, name, quantity, point, facts FROM series WHERE run = ?1 AND (?2 IS NULL OR tool = ?2) "
+                   "ORDER BY id",
+    [SQL_SERIES_COUNTS] = "SELECT count(*), sum((SELECT count(*) FROM sample WHERE series = s.id)), "
+                          "sum((SELECT count(DISTINCT launch) FROM sample WHERE series = s.id)) FROM series s "
+                          "WHERE run = ?1 AND (?2 IS NULL OR tool = ?2)",
+    [SQL_SAMPLES] = "SELECT p.series, p.launch, p.value FROM series s JOIN sample p ON p.series = s.id WHERE s.run = ?1 AND (?2 IS NULL OR s.tool = ?2) "
+                    "ORDER BY p.series, p.launch, p.position",
 };
 
 bool store_failed(struct store *s, const char *what, struct error *error) {
@@ -191,13 +204,16 @@ static bool create(struct store *s, struct error *error) {
 static bool is_old(const struct identity *i) { return i->version < SCHEMA_VERSION; }
 static bool is_version_2(const struct identity *i) { return i->version == 2; }
 static bool is_version_3(const struct identity *i) { return i->version == 3; }
+static bool is_version_4(const struct identity *i) { return i->version == 4; }
 
 // A store that is only to be read is brought up to date by a second, writing, connection.
 static bool upgrade(struct store *s, bool read_only, int version, struct error *error) {
     struct store *writer;
     struct error own = {0};
     static const char what[] = "cannot bring the results store to the current schema";
-    if (!read_only) return execute_alone(s, is_version_2, schema_2_to_3_sql, what, error) && execute_alone(s, is_version_3, schema_3_to_4_sql, what, error);
+    if (!read_only)
+        return execute_alone(s, is_version_2, schema_2_to_3_sql, what, error) && execute_alone(s, is_version_3, schema_3_to_4_sql, what, error) &&
+               execute_alone(s, is_version_4, schema_4_to_5_sql, what, error);
     if (!store_open(s->path, false, &writer, &own))
         return error_set(error, "%s: results store of schema version %d, which must be brought to version %d, and cannot be written here", s->path,
                          version, SCHEMA_VERSION);
