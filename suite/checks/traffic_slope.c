@@ -20,7 +20,8 @@
 static const double bound = 0.02;
 enum { POINTS = 16, LEAST = 3 };
 
-struct points { int count; const struct fsdp_case *cases[POINTS]; double sent[POINTS], elements[POINTS]; };
+// incomplete: a case whose records are not whole, or NULL
+struct points { int count; const struct fsdp_case *cases[POINTS], *incomplete; double sent[POINTS], elements[POINTS]; };
 
 static bool same_text(const char *a, const char *b) { return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0); }
 
@@ -62,6 +63,8 @@ static void add(struct points *p, const struct fsdp_case *c, const struct probe_
     for (int i = 0; i < p->count; i++)
         if (p->elements[i] == elements)
             return;
+    if (!traffic_complete(c, probes))
+        p->incomplete = c;
     p->cases[p->count] = c;
     p->elements[p->count] = elements;
     p->sent[p->count++] = traffic_socket_bytes(probes, c->world_size);
@@ -166,7 +169,7 @@ static void judge_ranks(const struct evidence *e, struct finding *f, const struc
             seen |= on_mesh(e->probed[k].c, &other->sharding) && same_but_sizes(e->c, e->probed[k].c);
         struct points p = seen ? (struct points){0} : collect(e, &other->sharding);
         struct fitted fit = {.choice = own->choice, .library = own->library};
-        if (p.count < LEAST || other->world_size == 1 || !fit_plan(&p, &fit) || fit.line.slope_half > bound)
+        if (p.count < LEAST || p.incomplete != NULL || other->world_size == 1 || !fit_plan(&p, &fit) || fit.line.slope_half > bound)
             continue;
         finding_compare(f, fabs(fit.line.slope / own->line.slope - 1), 2 * bound, "relative", "Z28",
                         "%.3f bytes for each parameter, rank and step at N = %d and %.3f at N = %d, f(N) = (N-1)/N makes it %.3f", fit.line.slope * fit.theory, other->world_size,
@@ -178,6 +181,12 @@ static void judge(const struct evidence *e, struct finding *f)
 {
     struct points p = collect(e, &e->c->sharding);
     struct fitted fit;
+    if (!traffic_usable(e, f))
+        return;
+    if (p.incomplete != NULL) {
+        finding_broken(f, "the records of one of its %d sizes are not whole: %s", p.count, p.incomplete->id);
+        return;
+    }
     if (!nearest(&p, traffic_configured(e, "backend"), &fit)) {
         finding_broken(f, "%d sizes make no line", p.count);
         return;
