@@ -37,6 +37,18 @@ const char *memory_classes(const struct fsdp_case *c)
     return frozen && recomputed ? "Z27 Z13 Z30" : frozen ? "Z27 Z13" : recomputed ? "Z27 Z30" : "Z27";
 }
 
+// The last optimizer step of the program was marked.
+static bool ends(const struct fsdp_case *c, const struct probe_case *p)
+{
+    int last = -1;
+    bool marked = false;
+    for (int i = 0; i < c->program_length; i++)
+        last = c->program[i].verb == VERB_STEP ? c->program[i].step : last;
+    for (int i = 0; i < p->phase_count; i++)
+        marked |= p->phases[i].step == last && strcmp(p->phases[i].name, "step") == 0;
+    return marked;
+}
+
 bool memory_usable(const struct evidence *e, struct finding *f)
 {
     if (e->probe_error != NULL || e->probes == NULL) {
@@ -44,12 +56,16 @@ bool memory_usable(const struct evidence *e, struct finding *f)
         return false;
     }
     for (int r = 0; r < e->world_size; r++) {
-        bool missing = !(e->probes[r].probes & memory_bits);
-        if (!missing && e->probes[r].lost == 0)
+        const struct probe_case *p = &e->probes[r];
+        if (!(p->probes & memory_bits))
+            finding_broken(f, "rank %d: no probe of memory was loaded (%lld records lost)", r, (long long)p->lost);
+        else if (p->lost > 0)
+            finding_broken(f, "rank %d: %lld records were lost for want of room", r, (long long)p->lost);
+        else if (!ends(e->c, p))
+            finding_broken(f, "rank %d: its records end before the last optimizer step", r);
+        else
             continue;
         snprintf(f->ranks, sizeof f->ranks, "%d", r);
-        finding_broken(f, missing ? "rank %d: no probe of memory was loaded (%lld records lost)" : "rank %d: %lld records were lost for want of room",
-                       r, (long long)e->probes[r].lost);
         return false;
     }
     return true;
@@ -223,6 +239,8 @@ static bool rank_line(const struct probed_case *cases, int count, int rank, enum
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = cases[i].claims != NULL ? &cases[i].claims[rank] : NULL;
         x[i] = memory_parameters(cases[i].c);
+        if (cases[i].probes[rank].lost > 0)
+            return error_set(error, "rank %d: %lld records of %s were lost", rank, (long long)cases[i].probes[rank].lost, cases[i].c->id);
         if (!memory_live(&cases[i].probes[rank], claim, phase, &y[i], error))
             return false;
     }
@@ -258,7 +276,7 @@ int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = i == 0 ? &own : cases[i].claims != NULL ? &cases[i].claims[rank] : &none;
         x[i] = claim->rest + claim->working;
-        if (!claim->told || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
+        if (!claim->told || cases[i].probes[rank].lost > 0 || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
             return 0;
     }
     return slope_fit(count, x, y, out) ? different_sizes(cases, count) : 0;

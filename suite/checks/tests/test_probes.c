@@ -187,7 +187,7 @@ static const struct row {
     {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "change by 0 +- 0 a step over 40 steps (heap; told from 2.4e+03 bytes a step on)", ""}, // 120000 / 2 x 4 / 100
     {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16, .leak = 2300}}, VERDICT_PASS, "change by 2300 +- ", ""},
     {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16, .leak = 2500}}, VERDICT_FAIL, "rank 0: live bytes change by 2500 +- ", "Z27"},
-    {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16}, .fault = stops_early}, VERDICT_BROKEN, "of 40 steps after the first 10 were marked", ""},
+    {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16}, .fault = stops_early}, VERDICT_BROKEN, "rank 1: its records end before the last optimizer step", ""},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 2}, VERDICT_PASS, "", ""},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 1}, VERDICT_FAIL, "rank 0: live bytes grow by 1.1111 of what it claims over 3 sizes", "Z27"},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 3}, VERDICT_FAIL, "says that it has allocated 3640000 bytes, 3400000 are live", "Z27"},
@@ -221,7 +221,12 @@ static void no_probe(struct probed *s)
         s->own->probes[r].probes = 0;
 }
 static void lost(struct probed *s) { s->own->probes[s->e.world_size - 1].lost = 1; }
-static void cut_off(struct probed *s) { s->own->probes[s->e.world_size - 1].phase_count /= 2; }
+static void cut_off(struct probed *s) // the last step is not there
+{
+    struct probe_case *p = &s->own->probes[s->e.world_size - 1];
+    while (strcmp(p->phases[--p->phase_count].name, "step") != 0)
+        continue;
+}
 static void lost_by_all(struct probed *s)
 {
     for (int i = 0; i < s->count; i++)
