@@ -159,6 +159,18 @@ static void what_is_lacking_is_said(void **state)
     assert_non_null(strstr(result.out, ": sde:::fsdpmark::steps: libsde API not found. No SDEs exist in this executable.\n"));
     assert_true(counted(document, "perf::TASK-CLOCK") > 0 || reason(document, "perf::TASK-CLOCK") != NULL);
     json_decref(document);
+    const char *report[] = {"report", "-o", "report", NULL};
+    char line[1024];
+    bool said = false;
+    run(report);
+    assert_int_equal(result.status, 0);
+    snprintf(line, sizeof line, "%s/report/counters.csv", folder);
+    FILE *csv = fopen(line, "re");
+    assert_non_null(csv);
+    while (fgets(line, sizeof line, csv) != NULL)
+        said |= strstr(line, "\"null\",\"sde:::fsdpmark::steps\",\"\",") == line && strstr(line, "\"libsde API not found. No SDEs exist in this executable.\"") != NULL;
+    fclose(csv);
+    assert_true(said);
 }
 
 static void doctor_tells_of_components(void **state)
