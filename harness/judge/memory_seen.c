@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/judge/alike.h"
 #include "harness/judge/holdings.h"
 #include "harness/judge/program.h"
 
@@ -138,42 +139,8 @@ static bool same_name(const struct fsdp_case *a, const struct fsdp_case *b)
     return strncmp(a->id, b->id, size + 1) == 0;
 }
 
-static bool same_text(const char *a, const char *b) { return (a == NULL ? b == NULL : b != NULL && strcmp(a, b) == 0); }
-
-static bool same_options(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    for (int i = 0; i < a->option_count; i++)
-        if (!same_text(a->options[i].value, case_option(b, a->options[i].name)))
-            return false;
-    return a->option_count == b->option_count;
-}
-
-static bool same_program(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    bool same = a->program_length == b->program_length;
-    for (int i = 0; same && i < a->program_length; i++)
-        same = a->program[i].verb == b->program[i].verb && a->program[i].sync == b->program[i].sync;
-    return same;
-}
-
 // All but the number of layers, of ranks, and of rows, which follow from these.
-static bool same_setting(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    const struct sharding_spec *s = &a->sharding, *t = &b->sharding;
-    return same_name(a, b) && a->model.kind == b->model.kind && s->strategy == t->strategy && s->layout == t->layout &&
-           s->reshard_after_forward == t->reshard_after_forward && s->reshard_ranks == t->reshard_ranks && s->wrap == t->wrap &&
-           s->prefetch_forward == t->prefetch_forward && s->prefetch_backward == t->prefetch_backward && s->offload == t->offload &&
-           s->activation_checkpointing == t->activation_checkpointing && s->tensor == t->tensor && s->pipeline == t->pipeline &&
-           a->precision.parameter == b->precision.parameter && a->precision.compute == b->precision.compute &&
-           a->precision.reduce == b->precision.reduce && a->precision.optimizer_state == b->precision.optimizer_state &&
-           a->optimizer.kind == b->optimizer.kind && (a->optimizer.momentum != 0) == (b->optimizer.momentum != 0) && same_options(a, b) &&
-           same_program(a, b);
-}
-
-static bool same_mesh(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    return a->world_size == b->world_size && a->sharding.replicas == b->sharding.replicas && a->sharding.shards == b->sharding.shards;
-}
+static bool same_setting(const struct fsdp_case *a, const struct fsdp_case *b) { return same_name(a, b) && alike_setting(a, b); }
 
 // e's own case first, then those of the run before it.
 static bool case_at(const struct evidence *e, int i, const struct memory_claim *own, struct probed_case *out)
@@ -189,7 +156,7 @@ static int sizes(const struct evidence *e, const struct fsdp_case *c, const stru
     struct probed_case at;
     int count = 0;
     for (int i = 0; count < SERIES && case_at(e, i, own, &at); i++)
-        if (same_setting(c, at.c) && same_mesh(c, at.c))
+        if (same_setting(c, at.c) && alike_mesh(c, at.c))
             out[count++] = at;
     return count;
 }
@@ -219,7 +186,7 @@ int memory_meshes(const struct evidence *e, const struct fsdp_case **out, int ca
     for (int i = 0; case_at(e, i, NULL, &at); i++) {
         bool fresh = same_setting(e->c, at.c) && memory_size_count(e, at.c) >= MEMORY_SIZES;
         for (int k = 0; fresh && k < count; k++)
-            fresh = !same_mesh(out[k], at.c);
+            fresh = !alike_mesh(out[k], at.c);
         if (fresh && count < capacity)
             out[count++] = at.c;
     }

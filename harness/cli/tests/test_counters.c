@@ -19,19 +19,12 @@ static struct command_result result;
 static int set_up(void **state)
 {
     (void)state;
-    char path[4200], program[4096], *suite = realpath("suite", NULL);
-    if (suite == NULL || !command_program(program) || mkdtemp(folder) == NULL)
+    if (!command_folder(folder))
         return -1;
-    setenv("FSDPMARK_SUITE", suite, 1);
     setenv("TMPDIR", folder, 1); // where --keep leaves the answers
 #ifdef __SANITIZE_ADDRESS__
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1); // the probes stand before the sanitizer's library
 #endif
-    snprintf(path, sizeof path, "%s/cache", folder);
-    setenv("FSDPMARK_CACHE", path, 1);
-    snprintf(path, sizeof path, "%s/results.db", folder);
-    setenv("FSDPMARK_STORE", path, 1);
-    free(suite);
     return 0;
 }
 
