@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/judge/alike.h"
 #include "harness/judge/holdings.h"
 #include "harness/judge/program.h"
 
@@ -37,6 +38,18 @@ const char *memory_classes(const struct fsdp_case *c)
     return frozen && recomputed ? "Z27 Z13 Z30" : frozen ? "Z27 Z13" : recomputed ? "Z27 Z30" : "Z27";
 }
 
+// The last optimizer step of the program was marked.
+static bool ends(const struct fsdp_case *c, const struct probe_case *p)
+{
+    int last = -1;
+    bool marked = false;
+    for (int i = 0; i < c->program_length; i++)
+        last = c->program[i].verb == VERB_STEP ? c->program[i].step : last;
+    for (int i = 0; i < p->phase_count; i++)
+        marked |= p->phases[i].step == last && strcmp(p->phases[i].name, "step") == 0;
+    return marked;
+}
+
 bool memory_usable(const struct evidence *e, struct finding *f)
 {
     if (e->probe_error != NULL || e->probes == NULL) {
@@ -44,12 +57,16 @@ bool memory_usable(const struct evidence *e, struct finding *f)
         return false;
     }
     for (int r = 0; r < e->world_size; r++) {
-        bool missing = !(e->probes[r].probes & memory_bits);
-        if (!missing && e->probes[r].lost == 0)
+        const struct probe_case *p = &e->probes[r];
+        if (!(p->probes & memory_bits))
+            finding_broken(f, "rank %d: no probe of memory was loaded (%lld records lost)", r, (long long)p->lost);
+        else if (p->lost > 0)
+            finding_broken(f, "rank %d: %lld records were lost for want of room", r, (long long)p->lost);
+        else if (!ends(e->c, p))
+            finding_broken(f, "rank %d: its records end before the last optimizer step", r);
+        else
             continue;
         snprintf(f->ranks, sizeof f->ranks, "%d", r);
-        finding_broken(f, missing ? "rank %d: no probe of memory was loaded (%lld records lost)" : "rank %d: %lld records were lost for want of room",
-                       r, (long long)e->probes[r].lost);
         return false;
     }
     return true;
@@ -122,42 +139,8 @@ static bool same_name(const struct fsdp_case *a, const struct fsdp_case *b)
     return strncmp(a->id, b->id, size + 1) == 0;
 }
 
-static bool same_text(const char *a, const char *b) { return (a == NULL ? b == NULL : b != NULL && strcmp(a, b) == 0); }
-
-static bool same_options(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    for (int i = 0; i < a->option_count; i++)
-        if (!same_text(a->options[i].value, case_option(b, a->options[i].name)))
-            return false;
-    return a->option_count == b->option_count;
-}
-
-static bool same_program(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    bool same = a->program_length == b->program_length;
-    for (int i = 0; same && i < a->program_length; i++)
-        same = a->program[i].verb == b->program[i].verb && a->program[i].sync == b->program[i].sync;
-    return same;
-}
-
 // All but the number of layers, of ranks, and of rows, which follow from these.
-static bool same_setting(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    const struct sharding_spec *s = &a->sharding, *t = &b->sharding;
-    return same_name(a, b) && a->model.kind == b->model.kind && s->strategy == t->strategy && s->layout == t->layout &&
-           s->reshard_after_forward == t->reshard_after_forward && s->reshard_ranks == t->reshard_ranks && s->wrap == t->wrap &&
-           s->prefetch_forward == t->prefetch_forward && s->prefetch_backward == t->prefetch_backward && s->offload == t->offload &&
-           s->activation_checkpointing == t->activation_checkpointing && s->tensor == t->tensor && s->pipeline == t->pipeline &&
-           a->precision.parameter == b->precision.parameter && a->precision.compute == b->precision.compute &&
-           a->precision.reduce == b->precision.reduce && a->precision.optimizer_state == b->precision.optimizer_state &&
-           a->optimizer.kind == b->optimizer.kind && (a->optimizer.momentum != 0) == (b->optimizer.momentum != 0) && same_options(a, b) &&
-           same_program(a, b);
-}
-
-static bool same_mesh(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    return a->world_size == b->world_size && a->sharding.replicas == b->sharding.replicas && a->sharding.shards == b->sharding.shards;
-}
+static bool same_setting(const struct fsdp_case *a, const struct fsdp_case *b) { return same_name(a, b) && alike_setting(a, b); }
 
 // e's own case first, then those of the run before it.
 static bool case_at(const struct evidence *e, int i, const struct memory_claim *own, struct probed_case *out)
@@ -173,7 +156,7 @@ static int sizes(const struct evidence *e, const struct fsdp_case *c, const stru
     struct probed_case at;
     int count = 0;
     for (int i = 0; count < SERIES && case_at(e, i, own, &at); i++)
-        if (same_setting(c, at.c) && same_mesh(c, at.c))
+        if (same_setting(c, at.c) && alike_mesh(c, at.c))
             out[count++] = at;
     return count;
 }
@@ -203,7 +186,7 @@ int memory_meshes(const struct evidence *e, const struct fsdp_case **out, int ca
     for (int i = 0; case_at(e, i, NULL, &at); i++) {
         bool fresh = same_setting(e->c, at.c) && memory_size_count(e, at.c) >= MEMORY_SIZES;
         for (int k = 0; fresh && k < count; k++)
-            fresh = !same_mesh(out[k], at.c);
+            fresh = !alike_mesh(out[k], at.c);
         if (fresh && count < capacity)
             out[count++] = at.c;
     }
@@ -223,6 +206,8 @@ static bool rank_line(const struct probed_case *cases, int count, int rank, enum
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = cases[i].claims != NULL ? &cases[i].claims[rank] : NULL;
         x[i] = memory_parameters(cases[i].c);
+        if (cases[i].probes[rank].lost > 0)
+            return error_set(error, "rank %d: %lld records of %s were lost", rank, (long long)cases[i].probes[rank].lost, cases[i].c->id);
         if (!memory_live(&cases[i].probes[rank], claim, phase, &y[i], error))
             return false;
     }
@@ -258,7 +243,7 @@ int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = i == 0 ? &own : cases[i].claims != NULL ? &cases[i].claims[rank] : &none;
         x[i] = claim->rest + claim->working;
-        if (!claim->told || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
+        if (!claim->told || cases[i].probes[rank].lost > 0 || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
             return 0;
     }
     return slope_fit(count, x, y, out) ? different_sizes(cases, count) : 0;

@@ -104,9 +104,16 @@ struct traffic_match {
 bool traffic_nearest(const struct evidence *e, struct traffic_match *out, struct error *error);
 void traffic_match_free(struct traffic_match *m);
 
-// Which witness there is for a case. NONE: nothing moved anywhere.
+enum { TRAFFIC_PROBES = 1 << PROBE_MPI | 1 << PROBE_NCCL | 1 << PROBE_SOCKET };
+// Which witness there is for a case. UNSEEN: nothing moved anywhere.
 enum traffic_witness { TRAFFIC_UNSEEN, TRAFFIC_COLLECTIVES, TRAFFIC_POINTS, TRAFFIC_SOCKETS };
 enum traffic_witness traffic_witness(const struct evidence *e);
+// False, and said so, where the records of e's own ranks are not there, not whole, not those of its program, or known to miss what moves bytes.
+bool traffic_usable(const struct evidence *e, struct finding *f);
+// The same of another case, whose ranks recorded `probes`.
+bool traffic_complete(const struct fsdp_case *c, const struct probe_case *probes);
+// The witness that judges: collectives, also of one rank, or sockets. UNSEEN: there is none, and f has been told why.
+enum traffic_witness traffic_judged(const struct evidence *e, struct finding *f);
 // A value of hello.configured of rank 0, or NULL.
 const char *traffic_configured(const struct evidence *e, const char *key);
 // Bytes that sockets of all ranks have taken in the training phases, divided by N.

@@ -144,23 +144,28 @@ static void note(struct traffic_gap *gaps, int *count, int phase, struct traffic
     ++*count;
 }
 
+// What is there though nothing asks for it comes before what is missing or off, for it tells why.
 int traffic_compare(const struct traffic_plan *plan, const struct traffic_seen *seen, int64_t buckets, struct traffic_gap *gaps)
 {
     int count = 0;
     for (int i = 0; i < plan->count; i++) {
         struct traffic_phase rest = seen->phases[i];
+        struct traffic_row got[TRAFFIC_ROWS];
         for (int k = 0; k < plan->phases[i].count; k++) {
             const struct traffic_row *expected = &plan->phases[i].rows[k];
-            struct traffic_row *answer = answer_to(&rest, expected), none = {expected->op, expected->size, expected->type, 0, 0, 0};
-            struct traffic_row got = answer != NULL ? *answer : none;
-            if (!same_calls(expected, &got, buckets) || expected->bytes != got.bytes || !traffic_same_type(expected->type, got.type))
-                note(gaps, &count, i, *expected, got);
+            struct traffic_row *answer = answer_to(&rest, expected);
+            got[k] = answer != NULL ? *answer : (struct traffic_row){expected->op, expected->size, expected->type, 0, 0, 0};
             if (answer != NULL)
                 answer->calls = 0;
         }
         for (int k = 0; k < rest.count; k++)
             if (rest.rows[k].calls > 0)
                 note(gaps, &count, i, (struct traffic_row){rest.rows[k].op, rest.rows[k].size, rest.rows[k].type, 0, 0, 0}, rest.rows[k]);
+        for (int k = 0; k < plan->phases[i].count; k++) {
+            const struct traffic_row *expected = &plan->phases[i].rows[k];
+            if (!same_calls(expected, &got[k], buckets) || expected->bytes != got[k].bytes || !traffic_same_type(expected->type, got[k].type))
+                note(gaps, &count, i, *expected, got[k]);
+        }
     }
     return count;
 }
@@ -182,6 +187,8 @@ static const char *excess_words(const struct fsdp_case *c, const struct traffic_
     bool gather = g->seen.op == PROBE_ALL_GATHER, full = s->strategy == STRATEGY_FULL || s->strategy == STRATEGY_HYBRID;
     bool more = g->seen.bytes > g->expected.bytes || g->seen.calls > g->expected.calls, none = g->expected.calls == 0;
     *classes = "Z28";
+    if (!more && g->seen.calls == g->expected.calls && g->seen.bytes == g->expected.bytes)
+        return "in another type";
     if (!more)
         return g->seen.calls == 0 ? "it is missing" : "less than the strategy needs";
     if (gather && is_backward(phase) && s->activation_checkpointing && full)
@@ -219,19 +226,77 @@ void traffic_gap_text(const struct fsdp_case *c, const struct traffic_plan *plan
 
 // ---- witnesses ----
 
+// Training alone counts: observations may go another way. Where nothing moved in it, collectives elsewhere show that the probe would have seen them.
 enum traffic_witness traffic_witness(const struct evidence *e)
 {
-    int64_t collectives = 0, points = 0;
-    double sent = 0;
+    int64_t collectives = 0, points = 0, elsewhere = 0, sent = 0;
     for (int r = 0; e->probes != NULL && r < e->world_size; r++)
         for (int i = 0; i < e->probes[r].phase_count; i++)
             for (int k = 0; k < e->probes[r].phases[i].traffic_count; k++) {
                 const struct probe_traffic *t = &e->probes[r].phases[i].traffic[k];
-                collectives += t->kind == PROBE_COLLECTIVE ? t->calls : 0;
-                points += t->kind == PROBE_POINT ? t->calls : 0;
-                sent += t->kind == PROBE_SEND && trains(e->probes[r].phases[i].name) ? (double)t->bytes : 0; // a launcher talks at the start
+                bool training = trains(e->probes[r].phases[i].name);
+                *(training ? &collectives : &elsewhere) += t->kind == PROBE_COLLECTIVE ? t->calls : 0;
+                points += training && t->kind == PROBE_POINT ? t->calls : 0;
+                sent += training && t->kind == PROBE_SEND ? t->bytes : 0;
             }
-    return collectives > 0 ? TRAFFIC_COLLECTIVES : points > 0 ? TRAFFIC_POINTS : sent > 0 ? TRAFFIC_SOCKETS : TRAFFIC_UNSEEN;
+    return collectives > 0 ? TRAFFIC_COLLECTIVES : points > 0 ? TRAFFIC_POINTS : sent > 0 ? TRAFFIC_SOCKETS : elsewhere > 0 ? TRAFFIC_COLLECTIVES : TRAFFIC_UNSEEN;
+}
+
+// Every phase of the program was marked, by this rank.
+static bool follows(const struct fsdp_case *c, const struct probe_case *probes, int rank, struct error *error)
+{
+    const struct traffic_choice plain = {0};
+    struct traffic_plan plan = traffic_plan(c, &plain, rank);
+    struct traffic_seen seen;
+    bool fine = traffic_see(&plan, probes, &seen, error);
+    traffic_seen_free(&seen);
+    traffic_plan_free(&plan);
+    return fine;
+}
+
+bool traffic_complete(const struct fsdp_case *c, const struct probe_case *probes)
+{
+    struct error ignored = {""};
+    bool complete = true;
+    for (int r = 0; r < c->world_size; r++)
+        complete &= probes[r].lost == 0 && probes[r].unseen == 0 && (traffic_unpredicted(c) != NULL || follows(c, &probes[r], r, &ignored));
+    return complete;
+}
+
+bool traffic_usable(const struct evidence *e, struct finding *f)
+{
+    if (e->probes == NULL)
+        finding_broken(f, "%s", e->probe_error != NULL ? e->probe_error : "no records");
+    for (int r = 0; e->probes != NULL && r < e->world_size; r++) {
+        const struct probe_case *p = &e->probes[r];
+        unsigned loaded = p->probes & TRAFFIC_PROBES;
+        struct error error = {""};
+        if (p->lost > 0)
+            finding_broken(f, "the probes of rank %d lost %lld records", r, (long long)p->lost);
+        else if (loaded == 0 || loaded != (e->probes[0].probes & TRAFFIC_PROBES))
+            finding_broken(f, "rank %d: no probe of traffic was loaded, or not those of rank 0", r);
+        else if (traffic_unpredicted(e->c) == NULL && !follows(e->c, p, r, &error))
+            finding_broken(f, "%s", error.text);
+        else if (p->unseen > 0)
+            finding_skip(f, "rank %d may move bytes by %s, which no probe counts", r, p->unseen_call);
+    }
+    return !f->emitted;
+}
+
+enum traffic_witness traffic_judged(const struct evidence *e, struct finding *f)
+{
+    enum traffic_witness witness = traffic_witness(e);
+    if (!traffic_usable(e, f))
+        return TRAFFIC_UNSEEN;
+    if (e->world_size == 1) // what nothing may move over: whoever is there has seen that
+        return e->probes[0].probes & (1u << PROBE_MPI | 1u << PROBE_NCCL) ? TRAFFIC_COLLECTIVES : TRAFFIC_SOCKETS;
+    if (witness == TRAFFIC_POINTS)
+        finding_skip(f, "its collectives are made of point-to-point calls: their kinds and payloads are unseen");
+    else if (witness == TRAFFIC_UNSEEN && !(e->probes[0].probes & 1u << PROBE_SOCKET))
+        finding_skip(f, "no collective is seen by MPI or NCCL, and the socket probe is not loaded");
+    else if (witness == TRAFFIC_UNSEEN)
+        finding_broken(f, "no probe saw a byte move between %d ranks", e->world_size);
+    return f->emitted ? TRAFFIC_UNSEEN : witness;
 }
 
 const char *traffic_configured(const struct evidence *e, const char *key)

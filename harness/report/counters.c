@@ -63,20 +63,16 @@ json_t *counters_json(const struct stored_run *run) {
 
 // ---- the table ----
 
-// Distinct texts of an implementation's rows, in order of appearance.
-struct axis { int count; const char **items; };
-
-static int axis_place(struct axis *a, const char *item) {
+void counter_axis_add(struct counter_axis *a, const char *item) {
     for (int i = 0; i < a->count; i++)
-        if (!strcmp(a->items[i], item)) return i;
+        if (!strcmp(a->items[i], item)) return;
     a->items = memory_grow(a->items, (size_t)a->count, sizeof *a->items);
-    a->items[a->count] = item;
-    return a->count++;
+    a->items[a->count++] = item;
 }
 
-struct columns { const struct counter_rows *rows; const char *implementation; struct axis events, phases; FILE *out; };
+struct columns { struct counter_table table; FILE *out; };
 
-static const struct counter_row *find(const struct columns *t, const char *event, const char *phase) {
+const struct counter_row *counter_table_find(const struct counter_table *t, const char *event, const char *phase) {
     for (int i = 0; i < t->rows->count; i++) {
         const struct counter_row *r = &t->rows->items[i];
         if (!strcmp(r->implementation, t->implementation) && !strcmp(r->phase, phase) && !r->reason && (!event || !strcmp(r->event, event))) return r;
@@ -84,17 +80,32 @@ static const struct counter_row *find(const struct columns *t, const char *event
     return NULL;
 }
 
-static const char *unit_of(const struct columns *t, const char *event) {
-    for (int i = 0; i < t->rows->count; i++)
-        if (!t->rows->items[i].reason && !strcmp(t->rows->items[i].event, event)) return t->rows->items[i].unit;
-    return "";
+const struct counter_row *counter_table_any(const struct counter_table *t, const char *event) {
+    const struct counter_row *r = NULL;
+    for (int p = 0; !r && p < t->phases.count; p++) r = counter_table_find(t, event, t->phases.items[p]);
+    return r;
+}
+
+void counter_table_make(const struct counter_rows *rows, const char *implementation, struct counter_table *t) {
+    *t = (struct counter_table){.rows = rows, .implementation = implementation};
+    for (int i = 0; i < rows->count; i++) {
+        const struct counter_row *r = &rows->items[i];
+        if (strcmp(r->implementation, implementation) || r->reason) continue;
+        counter_axis_add(&t->events, r->event);
+        counter_axis_add(&t->phases, r->phase);
+    }
+}
+
+void counter_table_free(struct counter_table *t) {
+    free(t->events.items);
+    free(t->phases.items);
 }
 
 // Its last part, unless another event has the same.
 static const char *short_name(const struct columns *t, const char *event) {
     const char *colon = strrchr(event, ':'), *last = colon && colon[1] ? colon + 1 : event;
-    for (int i = 0; i < t->events.count; i++) {
-        const char *other = t->events.items[i], *end = strrchr(other, ':');
+    for (int i = 0; i < t->table.events.count; i++) {
+        const char *other = t->table.events.items[i], *end = strrchr(other, ':');
         if (strcmp(other, event) && !strcmp(end && end[1] ? end + 1 : other, last)) return event;
     }
     return last;
@@ -110,40 +121,40 @@ static void put_right(FILE *out, const char *text, int width) {
 
 static void put_value(const struct columns *t, const char *event, const char *phase) {
     char text[48] = "-";
-    const struct counter_row *r = find(t, event, phase);
+    const struct counter_row *r = counter_table_find(&t->table, event, phase);
     if (r) snprintf(text, sizeof text, r->value < 1e12 ? "%.0f" : "%.5g", r->value);
     put_right(t->out, text, width_of(short_name(t, event)));
 }
 
 static void put_table(const struct columns *t) {
     fprintf(t->out, "%-10s  %8s", "phase", "times");
-    for (int e = 0; e < t->events.count; e++) put_right(t->out, short_name(t, t->events.items[e]), width_of(short_name(t, t->events.items[e])));
+    for (int e = 0; e < t->table.events.count; e++) put_right(t->out, short_name(t, t->table.events.items[e]), width_of(short_name(t, t->table.events.items[e])));
     fprintf(t->out, "\n%-10s  %8s", "", "");
-    for (int e = 0; e < t->events.count; e++) put_right(t->out, unit_of(t, t->events.items[e]), width_of(short_name(t, t->events.items[e])));
+    for (int e = 0; e < t->table.events.count; e++) put_right(t->out, counter_table_any(&t->table, t->table.events.items[e])->unit, width_of(short_name(t, t->table.events.items[e])));
     fputc('\n', t->out);
-    for (int p = 0; p < t->phases.count; p++) {
-        const struct counter_row *any = find(t, NULL, t->phases.items[p]);
-        char *phase = text_copy(TEXT_TERMINAL, t->phases.items[p]);
+    for (int p = 0; p < t->table.phases.count; p++) {
+        const struct counter_row *any = counter_table_find(&t->table, NULL, t->table.phases.items[p]);
+        char *phase = text_copy(TEXT_TERMINAL, t->table.phases.items[p]);
         fprintf(t->out, "%-10s  %8d", phase, any->times);
         free(phase);
-        for (int e = 0; e < t->events.count; e++) put_value(t, t->events.items[e], t->phases.items[p]);
+        for (int e = 0; e < t->table.events.count; e++) put_value(t, t->table.events.items[e], t->table.phases.items[p]);
         fputc('\n', t->out);
     }
 }
 
 static bool same_absence(const struct columns *t, const struct counter_row *a, const struct counter_row *b) {
-    return a->reason && b->reason && a->cases == b->cases && !strcmp(a->reason, b->reason) && !strcmp(a->implementation, t->implementation) &&
-           !strcmp(b->implementation, t->implementation);
+    return a->reason && b->reason && a->cases == b->cases && !strcmp(a->reason, b->reason) && !strcmp(a->implementation, t->table.implementation) &&
+           !strcmp(b->implementation, t->table.implementation);
 }
 
 // "not available in 3 cases: A, B: REASON": events of one reason together.
 static void put_absent(const struct columns *t) {
-    const struct counter_row *rows = t->rows->items;
-    for (int i = 0, earlier; i < t->rows->count; i++) {
+    const struct counter_row *rows = t->table.rows->items;
+    for (int i = 0, earlier; i < t->table.rows->count; i++) {
         for (earlier = 0; earlier < i && !same_absence(t, &rows[earlier], &rows[i]); earlier++) {}
         if (earlier < i || !same_absence(t, &rows[i], &rows[i])) continue;
         fprintf(t->out, "not available in %d case%s: ", rows[i].cases, rows[i].cases == 1 ? "" : "s");
-        for (int k = i, count = 0; k < t->rows->count; k++) {
+        for (int k = i, count = 0; k < t->table.rows->count; k++) {
             if (!same_absence(t, &rows[i], &rows[k])) continue;
             fputs(count++ ? ", " : "", t->out);
             text_put(t->out, TEXT_TERMINAL, rows[k].event);
@@ -154,45 +165,42 @@ static void put_absent(const struct columns *t) {
     }
 }
 
+const char *counter_scope_words(const char *scope) {
+    if (!strcmp(scope, "thread")) return "of each rank's thread that sets the marks alone: PAPI cannot follow the others here (fsdpmark doctor says why)";
+    if (!strcmp(scope, "machine")) return "of the whole machine, not only of the ranks";
+    return strcmp(scope, "level") ? "of all threads of all ranks" : "the largest at the end of a phase";
+}
+
 // What a number of that scope is, where it is not simply the sum over all ranks' processes.
 static void put_scope(const struct columns *t, const char *scope, const char *meaning) {
     int count = 0;
-    for (int e = 0; e < t->events.count; e++)
-        for (int p = 0; p < t->phases.count; p++) {
-            const struct counter_row *r = find(t, t->events.items[e], t->phases.items[p]);
-            if (!r || strcmp(r->scope, scope)) continue;
-            fputs(count++ ? ", " : "", t->out);
-            text_put(t->out, TEXT_TERMINAL, short_name(t, r->event));
-            break;
-        }
+    for (int e = 0; e < t->table.events.count; e++) {
+        const struct counter_row *r = counter_table_any(&t->table, t->table.events.items[e]);
+        if (strcmp(r->scope, scope)) continue;
+        fputs(count++ ? ", " : "", t->out);
+        text_put(t->out, TEXT_TERMINAL, short_name(t, r->event));
+    }
     if (count) fprintf(t->out, ": %s\n", meaning);
 }
 
 static void put_implementation(const struct counter_rows *rows, const char *implementation, FILE *out) {
-    struct columns t = {.rows = rows, .implementation = implementation, .out = out};
-    for (int i = 0; i < rows->count; i++) {
-        const struct counter_row *r = &rows->items[i];
-        if (strcmp(r->implementation, implementation) || r->reason) continue;
-        axis_place(&t.events, r->event);
-        axis_place(&t.phases, r->phase);
-    }
+    struct columns t = {.out = out};
+    counter_table_make(rows, implementation, &t.table);
     fputs("\ncounters of ", out);
     text_put(out, TEXT_TERMINAL, implementation);
-    fputs(t.events.count ? ", added up over cases and ranks\n" : "\n", out);
-    if (t.events.count) put_table(&t);
-    put_scope(&t, "thread", "of each rank's thread that sets the marks alone: PAPI cannot follow the others here (fsdpmark doctor says why)");
-    put_scope(&t, "machine", "of the whole machine, not only of the ranks");
-    put_scope(&t, "level", "the largest at the end of a phase");
+    fputs(t.table.events.count ? ", added up over cases and ranks\n" : "\n", out);
+    if (t.table.events.count) put_table(&t);
+    static const char *const scopes[] = {"thread", "machine", "level"};
+    for (int i = 0; i < 3; i++) put_scope(&t, scopes[i], counter_scope_words(scopes[i]));
     put_absent(&t);
-    free(t.events.items);
-    free(t.phases.items);
+    counter_table_free(&t.table);
 }
 
 bool report_counters(const struct stored_run *r, FILE *out) {
     struct counter_rows rows;
-    struct axis implementations = {0};
+    struct counter_axis implementations = {0};
     counters_gather(r, &rows);
-    for (int i = 0; i < rows.count; i++) axis_place(&implementations, rows.items[i].implementation);
+    for (int i = 0; i < rows.count; i++) counter_axis_add(&implementations, rows.items[i].implementation);
     for (int i = 0; i < implementations.count; i++) put_implementation(&rows, implementations.items[i], out);
     free(implementations.items);
     free(rows.items);

@@ -1,4 +1,4 @@
-// The report page: summary, failures in words, skips, verdicts by family, figures, environment, every case folded by family.
+// The report page: summary, failures in words, skips, verdicts by family, figures, counters, environment, every case folded by family.
 //
 // A page of thousands of cases must open at once: a family is folded, a case is one row, and what passed has its figure but
 // not its message, which results.csv and results.json hold.
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "harness/protocol/memory.h"
+#include "harness/report/counters.h"
 #include "harness/report/svg.h"
 #include "harness/report/text.h"
 #include "results.h"
@@ -47,8 +48,9 @@ static void put_head(FILE *out, const struct view *v) {
     fill(out, "</ul>\n<p>% cases, ", decimal(v->case_count, number));
     fill(out, "% results. The verdict of a case is the worst of its results.</p>\n", decimal(v->row_count, number));
     if (!view_judged(v)) fputs("<p><b>Nothing was judged: no case is PASS or FAIL.</b></p>\n", out);
-    fputs("<nav><a href=\"#failures\">failures</a> <a href=\"#skipped\">skipped</a> <a href=\"#families\">families</a> <a href=\"#figures\">figures</a> "
-          "<a href=\"#environment\">environment</a> <a href=\"#results\">all results</a></nav>\n", out);
+    fputs("<nav><a href=\"#failures\">failures</a> <a href=\"#skipped\">skipped</a> <a href=\"#families\">families</a> <a href=\"#figures\">figures</a> ", out);
+    fputs(counters_some(v->run) ? "<a href=\"#counters\">counters</a> " : "", out);
+    fputs("<a href=\"#environment\">environment</a> <a href=\"#results\">all results</a></nav>\n", out);
 }
 
 // ---- families ----
@@ -287,6 +289,7 @@ bool report_html(const struct view *v, const struct figure figures[FIGURES], con
     put_skips(out, v);
     put_families(out, v);
     put_figures(out, figures, folder);
+    counters_html(v->run, out);
     put_environment(out, v->run);
     put_results(out, v);
     fputs("</body></html>\n", out);

@@ -26,7 +26,7 @@ bool report_csv(const struct stored_run *r, FILE *out);
 bool report_markdown(const struct stored_run *r, FILE *out);
 // index.html (self-contained, figures inline), report.md, results.csv, results.json, and figures/: *.svg and *.png by
 // gnuplot, beside the data and scripts that made them (`gnuplot -d ratio.gp` makes them again). Of a run with probes also their
-// figures and numbers: probes.csv, probes.json.
+// figures and numbers: probes.csv, probes.json; of one with counters counters.csv.
 // Without gnuplot: a line in the page that says so, and the call still succeeds.
 bool report_write(const struct stored_run *r, const char *folder, struct error *error);
 // 0 all PASS (SKIPs and waived FAILs beside them allowed), 1 some FAIL that is not waived, or a waiver that expired or covers a PASS, 3 some BROKEN (over FAIL), or nothing judged: no case is PASS or

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "harness/protocol/memory.h"
+#include "harness/report/counters.h"
 #include "harness/report/html.h"
 #include "harness/report/report.h"
 
@@ -59,6 +60,17 @@ static bool write_numbers(const struct probed *p, const char *folder, struct err
     return ok;
 }
 
+// Of the counters, likewise: results.json has them anyway.
+static bool write_counters(const struct stored_run *r, const char *folder, struct error *error) {
+    char *path = memory_format("%s/counters.csv", folder);
+    bool some = counters_some(r), ok = true;
+    FILE *out = some ? fopen(path, "w") : NULL;
+    if (some) ok = finish(out, out && counters_csv(r, out), path, error);
+    else remove(path);
+    free(path);
+    return ok;
+}
+
 bool report_write(const struct stored_run *r, const char *folder, struct error *error) {
     char *pictures = memory_format("%s/figures", folder);
     struct figure figures[FIGURES];
@@ -73,7 +85,7 @@ bool report_write(const struct stored_run *r, const char *folder, struct error *
     }
     view_make(r, &v);
     probed_make(&v, &p);
-    ok = ok && write_numbers(&p, folder, error) && figures_make(&v, &p, pictures, figures, error) && write_page(&v, figures, folder, pictures, error);
+    ok = ok && write_numbers(&p, folder, error) && write_counters(r, folder, error) && figures_make(&v, &p, pictures, figures, error) && write_page(&v, figures, folder, pictures, error);
     probed_free(&p);
     view_free(&v);
     free(pictures);

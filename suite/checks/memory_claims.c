@@ -34,6 +34,8 @@ static void judge(const struct evidence *e, struct finding *f)
         if (sizes >= MEMORY_SIZES)
             finding_compare(f, fabs(fit.slope - 1), CLAIM_TOLERANCE, "relative", "Z27", "rank %d: live bytes grow by %.4f of what it claims over %d sizes (%s)", r,
                             fit.slope, sizes, memory_probes(e));
+        else if (memory_size_count(e, e->c) >= MEMORY_SIZES)
+            finding_broken(f, "rank %d: at one of its sizes it claims nothing, or its records are not whole", r);
     }
 }
 

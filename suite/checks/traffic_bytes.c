@@ -18,8 +18,8 @@ static const double slack = 0.02, more = 16384;
 
 static bool applies(const struct evidence *e)
 {
-    unsigned witnesses = 1u << PROBE_MPI | 1u << PROBE_NCCL | 1u << PROBE_SOCKET, loaded = e->probes != NULL ? e->probes[0].probes : witnesses;
-    return (e->probes != NULL || e->probe_error != NULL) && (loaded & witnesses) && traffic_unpredicted(e->c) == NULL;
+    unsigned loaded = e->probes != NULL ? e->probes[0].probes : TRAFFIC_PROBES;
+    return (e->probes != NULL || e->probe_error != NULL) && (loaded & TRAFFIC_PROBES) && traffic_unpredicted(e->c) == NULL;
 }
 
 static void judge_collectives(const struct evidence *e, struct finding *f)
@@ -63,26 +63,11 @@ static void judge_sockets(const struct evidence *e, struct finding *f)
 
 static void judge(const struct evidence *e, struct finding *f)
 {
-    enum traffic_witness witness = traffic_witness(e);
-    for (int r = 0; e->probes != NULL && r < e->world_size; r++)
-        if (e->probes[r].lost > 0) {
-            finding_broken(f, "the probes of rank %d lost %lld records", r, (long long)e->probes[r].lost);
-            return;
-        }
-    if (e->probes == NULL)
-        finding_broken(f, "%s", e->probe_error);
-    else if (witness == TRAFFIC_SOCKETS)
+    enum traffic_witness witness = traffic_judged(e, f);
+    if (witness == TRAFFIC_SOCKETS)
         judge_sockets(e, f);
-    else if (witness == TRAFFIC_COLLECTIVES || e->world_size == 1)
+    else if (witness == TRAFFIC_COLLECTIVES)
         judge_collectives(e, f);
-    else if (witness == TRAFFIC_POINTS)
-        finding_skip(f, "its collectives are made of point-to-point calls: their payloads are unseen");
-    else if (e->probes[0].unseen > 0)
-        finding_skip(f, "no probe saw a byte move between the ranks; they may move by %s, which none counts", e->probes[0].unseen_call);
-    else if (!(e->probes[0].probes & 1u << PROBE_SOCKET))
-        finding_skip(f, "no collective is seen by MPI or NCCL, and the socket probe is not loaded");
-    else
-        finding_broken(f, "no probe saw a byte move between %d ranks", e->world_size);
 }
 
 const struct check check_traffic_bytes = {

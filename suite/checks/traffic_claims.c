@@ -60,6 +60,8 @@ static void outside(struct finding *f, int rank, const char *what, double seen, 
 
 static void judge(const struct evidence *e, struct finding *f)
 {
+    if (!traffic_usable(e, f))
+        return;
     for (int r = 0; r < e->world_size; r++) {
         struct claims said = {0}, seen = seen_by(&e->probes[r]);
         if (!read_claims(e, r, &said)) {

@@ -58,23 +58,7 @@ static void judge_match(const struct evidence *e, struct finding *f)
 
 static void judge(const struct evidence *e, struct finding *f)
 {
-    enum traffic_witness witness = traffic_witness(e);
-    for (int r = 0; e->probes != NULL && r < e->world_size; r++)
-        if (e->probes[r].lost > 0) {
-            finding_broken(f, "the probes of rank %d lost %lld records", r, (long long)e->probes[r].lost);
-            return;
-        }
-    if (e->probes == NULL)
-        finding_broken(f, "%s", e->probe_error);
-    else if (e->world_size == 1)
-        judge_match(e, f);
-    else if (witness == TRAFFIC_POINTS)
-        finding_skip(f, "its collectives are made of point-to-point calls: their kinds are unseen");
-    else if (witness == TRAFFIC_UNSEEN && e->probes[0].unseen > 0)
-        finding_skip(f, "no probe saw a byte move between the ranks; they may move by %s, which none counts", e->probes[0].unseen_call);
-    else if (witness == TRAFFIC_UNSEEN)
-        finding_broken(f, "no probe saw a byte move between %d ranks", e->world_size);
-    else
+    if (traffic_judged(e, f) == TRAFFIC_COLLECTIVES)
         judge_match(e, f);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/judge/alike.h"
 #include "harness/judge/slope.h"
 #include "harness/judge/traffic.h"
 #include "harness/protocol/memory.h"
@@ -20,35 +21,16 @@
 static const double bound = 0.02;
 enum { POINTS = 16, LEAST = 3 };
 
-struct points { int count; const struct fsdp_case *cases[POINTS]; double sent[POINTS], elements[POINTS]; };
-
-static bool same_text(const char *a, const char *b) { return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0); }
-
-static bool same_program(const struct fsdp_case *a, const struct fsdp_case *b)
-{
-    bool same = a->program_length == b->program_length;
-    for (int i = 0; same && i < a->program_length; i++)
-        same = a->program[i].verb == b->program[i].verb && a->program[i].sync == b->program[i].sync;
-    return same;
-}
-
-static bool same_sharding(const struct sharding_spec *a, const struct sharding_spec *b)
-{
-    return a->strategy == b->strategy && (a->replicas > 1) == (b->replicas > 1) && a->layout == b->layout && a->wrap == b->wrap &&
-           a->reshard_after_forward == b->reshard_after_forward && a->reshard_ranks == b->reshard_ranks && a->offload == b->offload &&
-           a->activation_checkpointing == b->activation_checkpointing && a->prefetch_forward == b->prefetch_forward &&
-           a->prefetch_backward == b->prefetch_backward && a->tensor == b->tensor && a->pipeline == b->pipeline;
-}
+// incomplete: a case whose records are not whole, or NULL
+struct points { int count; const struct fsdp_case *cases[POINTS], *incomplete; double sent[POINTS], elements[POINTS]; };
 
 // Nothing but sizes, and ranks, differs.
 static bool same_but_sizes(const struct fsdp_case *a, const struct fsdp_case *b)
 {
-    const struct precision_spec *p = &a->precision, *q = &b->precision;
-    bool same = a->model.kind == b->model.kind && a->parameter_count == b->parameter_count && a->model.layers == b->model.layers && same_program(a, b) &&
-                same_sharding(&a->sharding, &b->sharding) && p->parameter == q->parameter && p->compute == q->compute && p->reduce == q->reduce &&
-                a->optimizer.kind == b->optimizer.kind && a->clip == b->clip && same_text(case_option(a, "fault"), case_option(b, "fault"));
+    bool same = alike_setting(a, b) && a->parameter_count == b->parameter_count && a->model.layers == b->model.layers &&
+                (a->sharding.replicas > 1) == (b->sharding.replicas > 1);
     for (int i = 0; same && i < a->parameter_count; i++)
-        same = same_text(a->parameters[i].name, b->parameters[i].name);
+        same = strcmp(a->parameters[i].name, b->parameters[i].name) == 0;
     return same;
 }
 
@@ -62,21 +44,21 @@ static void add(struct points *p, const struct fsdp_case *c, const struct probe_
     for (int i = 0; i < p->count; i++)
         if (p->elements[i] == elements)
             return;
+    if (!traffic_complete(c, probes))
+        p->incomplete = c;
     p->cases[p->count] = c;
     p->elements[p->count] = elements;
     p->sent[p->count++] = traffic_socket_bytes(probes, c->world_size);
 }
 
-static bool on_mesh(const struct fsdp_case *a, const struct sharding_spec *mesh) { return a->sharding.replicas == mesh->replicas && a->sharding.shards == mesh->shards; }
-
 // This case's own size and all others of the same mesh, or those of another.
-static struct points collect(const struct evidence *e, const struct sharding_spec *mesh)
+static struct points collect(const struct evidence *e, const struct fsdp_case *mesh)
 {
     struct points p = {0};
-    if (on_mesh(e->c, mesh))
+    if (alike_mesh(e->c, mesh))
         add(&p, e->c, e->probes);
     for (int i = 0; i < e->probed_count; i++)
-        if (on_mesh(e->probed[i].c, mesh) && same_but_sizes(e->c, e->probed[i].c))
+        if (alike_mesh(e->probed[i].c, mesh) && same_but_sizes(e->c, e->probed[i].c))
             add(&p, e->probed[i].c, e->probed[i].probes);
     return p;
 }
@@ -84,7 +66,7 @@ static struct points collect(const struct evidence *e, const struct sharding_spe
 static bool applies(const struct evidence *e)
 {
     return e->probes != NULL && e->world_size > 1 && traffic_unpredicted(e->c) == NULL && traffic_witness(e) == TRAFFIC_SOCKETS &&
-           collect(e, &e->c->sharding).count >= LEAST;
+           collect(e, e->c).count >= LEAST;
 }
 
 // ---- the fit ----
@@ -161,12 +143,12 @@ static void judge_ranks(const struct evidence *e, struct finding *f, const struc
 {
     for (int i = 0; i < e->probed_count; i++) {
         const struct fsdp_case *other = e->probed[i].c;
-        bool seen = on_mesh(other, &e->c->sharding) || !same_but_sizes(e->c, other);
+        bool seen = alike_mesh(other, e->c) || !same_but_sizes(e->c, other);
         for (int k = 0; k < i; k++)
-            seen |= on_mesh(e->probed[k].c, &other->sharding) && same_but_sizes(e->c, e->probed[k].c);
-        struct points p = seen ? (struct points){0} : collect(e, &other->sharding);
+            seen |= alike_mesh(e->probed[k].c, other) && same_but_sizes(e->c, e->probed[k].c);
+        struct points p = seen ? (struct points){0} : collect(e, other);
         struct fitted fit = {.choice = own->choice, .library = own->library};
-        if (p.count < LEAST || other->world_size == 1 || !fit_plan(&p, &fit) || fit.line.slope_half > bound)
+        if (p.count < LEAST || p.incomplete != NULL || other->world_size == 1 || !fit_plan(&p, &fit) || fit.line.slope_half > bound)
             continue;
         finding_compare(f, fabs(fit.line.slope / own->line.slope - 1), 2 * bound, "relative", "Z28",
                         "%.3f bytes for each parameter, rank and step at N = %d and %.3f at N = %d, f(N) = (N-1)/N makes it %.3f", fit.line.slope * fit.theory, other->world_size,
@@ -176,8 +158,14 @@ static void judge_ranks(const struct evidence *e, struct finding *f, const struc
 
 static void judge(const struct evidence *e, struct finding *f)
 {
-    struct points p = collect(e, &e->c->sharding);
+    struct points p = collect(e, e->c);
     struct fitted fit;
+    if (!traffic_usable(e, f))
+        return;
+    if (p.incomplete != NULL) {
+        finding_broken(f, "the records of one of its %d sizes are not whole: %s", p.count, p.incomplete->id);
+        return;
+    }
     if (!nearest(&p, traffic_configured(e, "backend"), &fit)) {
         finding_broken(f, "%d sizes make no line", p.count);
         return;

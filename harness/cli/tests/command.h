@@ -24,6 +24,31 @@ static bool command_program(char path[4096])
     return realpath(relative, path) != NULL;
 }
 
+// Makes the folder (a template of mkdtemp) that commands run in: the suite is this tree's, cache and store are of the folder.
+static __attribute__((unused)) bool command_folder(char *folder)
+{
+    char path[4200], program[4096], *suite = realpath("suite", NULL);
+    bool fine = suite != NULL && command_program(program) && mkdtemp(folder) != NULL;
+    if (fine) {
+        setenv("FSDPMARK_SUITE", suite, 1);
+        snprintf(path, sizeof path, "%s/cache", folder);
+        setenv("FSDPMARK_CACHE", path, 1);
+        snprintf(path, sizeof path, "%s/results.db", folder);
+        setenv("FSDPMARK_STORE", path, 1);
+    }
+    free(suite);
+    return fine;
+}
+
+static __attribute__((unused)) void command_write(const char *folder, const char *name, const char *text)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0)
+        abort();
+}
+
 static void command_slurp(const char *path, char *text)
 {
     FILE *file = fopen(path, "re");

@@ -16,25 +16,11 @@ static struct command_result result;
 static int set_up(void **state)
 {
     (void)state;
-    char path[4200], program[4096];
-    char *suite = realpath("suite", NULL);
-    if (suite == NULL || !command_program(program) || mkdtemp(folder) == NULL)
+    if (!command_folder(folder))
         return -1;
-    setenv("FSDPMARK_SUITE", suite, 1);
-    snprintf(path, sizeof path, "%s/cache", folder);
-    setenv("FSDPMARK_CACHE", path, 1);
-    snprintf(path, sizeof path, "%s/results.db", folder);
-    setenv("FSDPMARK_STORE", path, 1);
-    free(suite);
-    snprintf(path, sizeof path, "%s/cases.yaml", folder);
-    FILE *file = fopen(path, "we");
-    fputs("name: t\ntitle: small\nlayer: witness\nmodel: {kind: witness, units: [{name: u, parameters: [{name: w, shape: [4]}]}]}\n"
-          "data: {recipe: values, values: [1, 2]}\nmatrix: {ranks: [2], strategy: [none]}\n", file);
-    fclose(file);
-    snprintf(path, sizeof path, "%s/local.yaml", folder);
-    file = fopen(path, "we");
-    fputs("title: one launcher\nname: local\ncommand: [\"/bin/true\"]\n", file);
-    fclose(file);
+    command_write(folder, "cases.yaml", "name: t\ntitle: small\nlayer: witness\nmodel: {kind: witness, units: [{name: u, parameters: [{name: w, shape: [4]}]}]}\n"
+                  "data: {recipe: values, values: [1, 2]}\nmatrix: {ranks: [2], strategy: [none]}\n");
+    command_write(folder, "local.yaml", "title: one launcher\nname: local\ncommand: [\"/bin/true\"]\n");
     return 0;
 }
 

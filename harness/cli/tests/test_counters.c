@@ -19,19 +19,12 @@ static struct command_result result;
 static int set_up(void **state)
 {
     (void)state;
-    char path[4200], program[4096], *suite = realpath("suite", NULL);
-    if (suite == NULL || !command_program(program) || mkdtemp(folder) == NULL)
+    if (!command_folder(folder))
         return -1;
-    setenv("FSDPMARK_SUITE", suite, 1);
     setenv("TMPDIR", folder, 1); // where --keep leaves the answers
 #ifdef __SANITIZE_ADDRESS__
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1); // the probes stand before the sanitizer's library
 #endif
-    snprintf(path, sizeof path, "%s/cache", folder);
-    setenv("FSDPMARK_CACHE", path, 1);
-    snprintf(path, sizeof path, "%s/results.db", folder);
-    setenv("FSDPMARK_STORE", path, 1);
-    free(suite);
     return 0;
 }
 
@@ -159,6 +152,18 @@ static void what_is_lacking_is_said(void **state)
     assert_non_null(strstr(result.out, ": sde:::fsdpmark::steps: libsde API not found. No SDEs exist in this executable.\n"));
     assert_true(counted(document, "perf::TASK-CLOCK") > 0 || reason(document, "perf::TASK-CLOCK") != NULL);
     json_decref(document);
+    const char *report[] = {"report", "-o", "report", NULL};
+    char line[1024];
+    bool said = false;
+    run(report);
+    assert_int_equal(result.status, 0);
+    snprintf(line, sizeof line, "%s/report/counters.csv", folder);
+    FILE *csv = fopen(line, "re");
+    assert_non_null(csv);
+    while (fgets(line, sizeof line, csv) != NULL)
+        said |= strstr(line, "\"null\",\"sde:::fsdpmark::steps\",\"\",") == line && strstr(line, "\"libsde API not found. No SDEs exist in this executable.\"") != NULL;
+    fclose(csv);
+    assert_true(said);
 }
 
 static void doctor_tells_of_components(void **state)

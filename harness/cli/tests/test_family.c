@@ -15,29 +15,14 @@ static const double LIMIT_S = 120;
 static char folder[] = "/tmp/fsdpmark.test.XXXXXX";
 static struct command_result result;
 
-static void write_file(const char *name, const char *text)
-{
-    char path[4200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "we");
-    fputs(text, file);
-    fclose(file);
-}
-
 static int set_up(void **state)
 {
     (void)state;
-    char path[4200], program[4096];
-    char *suite = realpath("suite", NULL);
-    if (suite == NULL || !command_program(program) || mkdtemp(folder) == NULL)
+    if (!command_folder(folder))
         return -1;
-    setenv("FSDPMARK_SUITE", suite, 1);
-    snprintf(path, sizeof path, "%s/cache", folder);
-    setenv("FSDPMARK_CACHE", path, 1);
-    free(suite);
-    write_file("faulty.yaml", "title: t\nname: faulty\ncommand: [\"${build}/fsdp-reference-faulty\", --worker]\nlaunchers: [mpirun]\nlayouts: [flat]\n"
+    command_write(folder, "faulty.yaml", "title: t\nname: faulty\ncommand: [\"${build}/fsdp-reference-faulty\", --worker]\nlaunchers: [mpirun]\nlayouts: [flat]\n"
                "options: {fault: last-shard-not-updated}\n");
-    write_file("cases.yaml", "name: t\ntitle: small\nlayer: exact\nmodel: {kind: mlp, sizes: [6, 8, 4]}\ndata: exact\nglobal_rows: 12\n"
+    command_write(folder, "cases.yaml", "name: t\ntitle: small\nlayer: exact\nmodel: {kind: mlp, sizes: [6, 8, 4]}\ndata: exact\nglobal_rows: 12\n"
                "matrix: {ranks: [2, 3], strategy: [none, full]}\n");
     return 0;
 }

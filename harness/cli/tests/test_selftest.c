@@ -39,17 +39,13 @@ static void write_manifest(const char *misbehave)
 static int set_up(void **state)
 {
     (void)state;
-    char program[4096], cache[4200], store[4200];
-    if (!command_program(program) || mkdtemp(folder) == NULL)
+    char suite[4200];
+    if (!command_folder(folder))
         return -1;
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
-    snprintf(cache, sizeof cache, "%s/cache", folder);
-    setenv("FSDPMARK_CACHE", cache, 1);
-    snprintf(store, sizeof store, "%s/results.db", folder);
-    setenv("FSDPMARK_STORE", store, 1);
-    snprintf(cache, sizeof cache, "%s/suite", folder);
-    setenv("FSDPMARK_SUITE", cache, 1);
+    snprintf(suite, sizeof suite, "%s/suite", folder); // with cases of its own
+    setenv("FSDPMARK_SUITE", suite, 1);
     write_file("cases/t.yaml", "name: t\ntitle: small\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 3]}\ndata: {recipe: exact, density: 0.7}\n"
                "global_rows: 4\nmatrix: {ranks: [1, 2], strategy: [none]}\n");
     write_file("profiles/all.yaml", "title: all\ncases:\n  - {pattern: \"t*\"}\n");

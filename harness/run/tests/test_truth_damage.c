@@ -27,21 +27,11 @@ static int truths; // in the cache
 static int set_up(void **state)
 {
     (void)state;
-    char path[4200], program[4096];
-    char *suite = realpath("suite", NULL);
-    if (suite == NULL || !command_program(program) || mkdtemp(folder) == NULL)
+    if (!command_folder(folder))
         return -1;
-    setenv("FSDPMARK_SUITE", suite, 1);
-    free(suite);
-    snprintf(path, sizeof path, "%s/cache", folder);
-    setenv("FSDPMARK_CACHE", path, 1);
-    snprintf(path, sizeof path, "%s/results.db", folder);
-    setenv("FSDPMARK_STORE", path, 1);
-    snprintf(path, sizeof path, "%s/cases.yaml", folder);
-    FILE *file = fopen(path, "we");
-    fputs("name: t\ntitle: small\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 3]}\ndata: {recipe: exact, density: 0.7}\n"
-          "global_rows: 4\nmatrix: {ranks: [2], strategy: [full]}\n", file);
-    return fclose(file);
+    command_write(folder, "cases.yaml", "name: t\ntitle: small\nlayer: exact\nmodel: {kind: mlp, sizes: [4, 3]}\ndata: {recipe: exact, density: 0.7}\n"
+                  "global_rows: 4\nmatrix: {ranks: [2], strategy: [full]}\n");
+    return 0;
 }
 
 static int tear_down(void **state)

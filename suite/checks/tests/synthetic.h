@@ -6,27 +6,13 @@
 #ifndef SUITE_CHECKS_TESTS_SYNTHETIC_H
 #define SUITE_CHECKS_TESTS_SYNTHETIC_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "harness/cases/suite.h"
 #include "harness/judge/evidence.h"
 #include "harness/judge/gradient.h"
-#include "harness/judge/holdings.h"
 #include "harness/judge/norm.h"
 #include "harness/judge/program.h"
-#include "harness/protocol/tests/temporary.h"
-#include "suite/checks/check.h"
+#include "suite/checks/tests/planned.h"
 
 enum { SYNTHETIC_LABELS = 64, SYNTHETIC_RANKS = 8 };
 
@@ -64,31 +50,10 @@ struct synthetic {
     double losses[64];
 };
 
-static const char synthetic_manifest[] = "title: synthetic\ncommand: [\"/bin/true\"]\nranks: [1, 8]\ntensor: [1, 8]\npipeline: [1, 8]\ncompute: [f32, bf16, f16]\nreduce: [f32, bf16]\n";
-
-static void synthetic_write(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void synthetic_case(struct synthetic *s, const char *yaml)
 {
-    char path[128];
     struct error error = {{0}};
-    snprintf(s->folder, sizeof s->folder, "/tmp/fsdpmark-synthetic-XXXXXX");
-    assert_non_null(temporary_make(s->folder));
-    snprintf(path, sizeof path, "%s/implementation.yaml", s->folder);
-    synthetic_write(path, synthetic_manifest);
-    if (!implementation_read(path, "suite", &s->implementation, &error))
-        fail_msg("%s", error.text);
-    snprintf(path, sizeof path, "%s/case.yaml", s->folder);
-    synthetic_write(path, yaml);
-    struct selection selection = {.suite = "suite", .case_file = path, .scale = 1};
-    if (!plan_make(&selection, &s->implementation, &s->plan, &error))
-        fail_msg("%s", error.text);
+    planned_make(yaml, s->folder, &s->implementation, &s->plan);
     for (int i = 0; i < s->plan.count; i++)
         if (!s->plan.cases[i].is_gate)
             s->c = &s->plan.cases[i].c;
@@ -112,82 +77,6 @@ static void synthetic_copy(struct tensors *to, const struct tensors *from)
     tensors_free(to);
     *to = (struct tensors){0};
     gradient_add(to, from, 1);
-}
-
-// ---- who holds what ----
-
-static struct range synthetic_flat(const struct fsdp_case *c, int p, int shard)
-{
-    int64_t before = 0, whole = 0;
-    for (int q = 0; q < c->parameter_count; q++) {
-        bool counts = c->parameters[q].tied_to < 0 && strcmp(c->parameters[q].unit, c->parameters[p].unit) == 0;
-        whole += counts ? c->parameters[q].count : 0;
-        before += counts && q < p ? c->parameters[q].count : 0;
-    }
-    int64_t cut = (whole + c->sharding.shards - 1) / c->sharding.shards, first = cut * shard - before, end = first + cut;
-    first = first < 0 ? 0 : first > c->parameters[p].count ? c->parameters[p].count : first;
-    end = end < first ? first : end > c->parameters[p].count ? c->parameters[p].count : end;
-    return (struct range){first, end - first};
-}
-
-// The stage of a parameter: units in the order of the table, evenly cut; the root with the first.
-static int synthetic_stage(const struct fsdp_case *c, int p)
-{
-    int units = 0, mine = 0;
-    for (int q = 0; q < c->parameter_count; q++) {
-        if (!*c->parameters[q].unit || (q > 0 && strcmp(c->parameters[q].unit, c->parameters[q - 1].unit) == 0))
-            continue;
-        units++;
-        mine = q <= p ? units - 1 : mine;
-    }
-    return *c->parameters[p].unit ? mine * c->sharding.pipeline / units : 0;
-}
-
-// With tensor or pipeline ranks: matrices of blocks are cut by columns between tensor coordinates, then sharded by chunks of rows.
-static size_t synthetic_ranges(const struct fsdp_case *c, int p, int rank, bool sharded, char *text, size_t size)
-{
-    const struct case_parameter *parameter = &c->parameters[p];
-    struct rank_place at = case_place(c, rank);
-    int64_t rows = parameter->shape[0], row = parameter->count / rows, first = 0, end = row;
-    struct range chunk = sharded ? holdings_chunk_rows(rows, at.shard, c->sharding.shards) : (struct range){0, rows};
-    size_t used = 0;
-    if (parameter->dims > 1 && *parameter->unit) {
-        first = row * at.tensor / c->sharding.tensor;
-        end = row * (at.tensor + 1) / c->sharding.tensor;
-    }
-    text[0] = 0;
-    for (int64_t r = chunk.offset; r < chunk.offset + chunk.length && synthetic_stage(c, p) == at.stage; r++)
-        used += (size_t)snprintf(text + used, size - used, "%s[%lld, %lld]", used ? ", " : "", (long long)(r * row + first), (long long)(end - first));
-    return used;
-}
-
-static void synthetic_shards(struct synthetic *s, int rank, enum held of, char *text, size_t size)
-{
-    size_t used = (size_t)snprintf(text, size, "{\"event\": \"shards\", \"of\": \"%s\", \"parts\": {", held_name(of));
-    bool first = true, flat = s->c->sharding.layout == SHARD_FLAT;
-    int shard = case_place(s->c, rank).shard;
-    int64_t held = 0, largest = 0;
-    bool parallel = s->c->sharding.tensor > 1 || s->c->sharding.pipeline > 1;
-    char ranges[4096];
-    for (int p = 0; p < s->c->parameter_count; p++) {
-        if (s->c->parameters[p].tied_to >= 0)
-            continue;
-        struct range r = !holdings_must_shard(s->c, of) ? (struct range){0, s->c->parameters[p].count}
-                         : flat                         ? synthetic_flat(s->c, p, shard)
-                                                        : holdings_chunk(&s->c->parameters[p], shard, s->c->sharding.shards);
-        if (parallel) {
-            synthetic_ranges(s->c, p, rank, holdings_must_shard(s->c, of), ranges, sizeof ranges);
-            used += (size_t)snprintf(text + used, size - used, "%s\"%s\": [%s]", first ? "" : ", ", s->c->parameters[p].name, ranges);
-            first = false;
-            continue;
-        }
-        used += (size_t)snprintf(text + used, size - used, "%s\"%s\": [[%lld, %lld]]", first ? "" : ", ", s->c->parameters[p].name,
-                                 (long long)r.offset, (long long)r.length);
-        held += r.length;
-        largest += flat && holdings_must_shard(s->c, of) ? synthetic_flat(s->c, p, 0).length : 0;
-        first = false;
-    }
-    snprintf(text + used, size - used, "}, \"padding\": %lld, \"padding_max\": 0}\n", (long long)(flat && holdings_must_shard(s->c, of) && largest > held ? largest - held : 0));
 }
 
 // ---- the run ----
@@ -334,13 +223,10 @@ static void synthetic_start(struct synthetic *s)
     synthetic_round(s, &s->state, "param/");
     char shards[1 << 14];
     for (int r = 0; r < s->c->world_size; r++) {
-        const struct sharding_spec *h = &s->c->sharding;
-        const struct precision_spec *p = &s->c->precision;
-        synthetic_say(s, r, "{\"event\": \"hello\", \"case\": \"%s\", \"rank\": %d, \"world_size\": %d, \"implementation\": \"synthetic\", \"version\": \"1\", \"configured\": "
-                      "{\"strategy\": \"%s\", \"mesh\": \"%dx%d\", \"tensor\": \"%d\", \"pipeline\": \"%d\", \"compute\": \"%s\", \"reduce\": \"%s\"}}\n", s->c->id, r, s->c->world_size,
-                      strategy_name(h->strategy), h->replicas, h->shards, h->tensor, h->pipeline, dtype_name(p->compute), dtype_name(p->reduce));
+        planned_hello(s->c, r, shards, sizeof shards);
+        synthetic_say(s, r, "%s", shards);
         for (enum held of = HELD_PARAMETER; of < HELD_COUNT; of++) {
-            synthetic_shards(s, r, of, shards, sizeof shards);
+            planned_shards(s->c, r, of, shards, sizeof shards);
             synthetic_say(s, r, "%s", shards);
         }
         if (!answer_parse(s->text[r], strlen(s->text[r]), "synthetic", s->c->id, r, s->c->world_size, &s->answers[r], &error))
@@ -412,7 +298,6 @@ static struct synthetic *synthetic_run(const char *yaml, const struct fault *fau
 
 static void synthetic_free(struct synthetic *s)
 {
-    char command[128];
     for (int i = 0; i < SYNTHETIC_LABELS; i++) { // a fault may have hidden labels from the evidence
         for (int r = 0; s->observed[i].local && r < s->c->world_size; r++)
             tensors_free(&s->observed[i].local[r]);
@@ -429,27 +314,15 @@ static void synthetic_free(struct synthetic *s)
     tensors_free(&s->clipped);
     tensors_free(&s->saved);
     tensors_free(&s->e.saved_state);
-    snprintf(command, sizeof command, "rm -rf %s", s->folder);
-    assert_int_equal(system(command), 0);
-    plan_free(&s->plan);
-    implementation_free(&s->implementation);
+    planned_free(s->folder, &s->implementation, &s->plan);
     if (s->owned)
         free(s);
-}
-
-static __attribute__((unused)) const struct check *synthetic_check(const char *name)
-{
-    for (int i = 0; check_list[i]; i++)
-        if (strcmp(check_list[i]->name, name) == 0)
-            return check_list[i];
-    fail_msg("no check '%s'", name);
-    return NULL;
 }
 
 // Runs one check as judge_case does.
 static __attribute__((unused)) struct finding synthetic_judge(struct synthetic *s, const char *name)
 {
-    const struct check *check = synthetic_check(name);
+    const struct check *check = planned_check(name);
     struct finding f = {.figure = NAN, .bound = NAN};
     s->e.check = name;
     assert_true(check->applies(&s->e));
