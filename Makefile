@@ -77,7 +77,7 @@ TRUTH := $(call src,reference/models reference/truth)
 ENGINE := $(call src,reference/sharding reference/engine reference/backends reference/checkpoint)
 WORKER := $(call src,reference/worker)
 CHECKS := $(call src,suite/checks)
-HARNESS := $(call src,harness/probes harness/cases harness/launch harness/run harness/judge harness/store harness/report)
+HARNESS := $(call src,harness/probes harness/cases harness/launch harness/run harness/judge harness/store harness/report harness/advise)
 CLI := $(call src,harness/cli)
 NULL := $(call src,suite/implementations/null)
 TESTS := $(sort $(wildcard */tests/test_*.c */*/tests/test_*.c))
@@ -157,7 +157,7 @@ $(BUILD)/libfsdpmark-probe-%.so: $(BUILD)/probe/%.o $(BUILD)/libfsdpmark-probe.s
 .SECONDARY: $(PROBES:%=$(BUILD)/probe/%.o)
 
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
-$(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libstatistics.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
+$(BUILD)/fsdpmark: $(call obj,$(CLI)) $(BUILD)/libharness.a $(BUILD)/libstatistics.a $(BUILD)/libreference.a $(BUILD)/libtruth.a $(BUILD)/libprotocol.a $(BUILD)/libkernels.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(DEP_LIBS) $(PAPI_LIBS)
 $(BUILD)/fsdp-reference: $(call obj,$(WORKER)) $(filter-out %/libharness.a,$(LIBS))

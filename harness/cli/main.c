@@ -25,6 +25,7 @@ const struct command commands[] = {
     {"expand", "Lists the fully specified cases of a selection, or writes them as case.json files.", "[options]", cmd_expand},
     {"random", "Writes a case file of random correct configurations, for check --case.", "[options]", cmd_random},
     {"show", "Prints the verdict table of a stored run; without RUN, lists the runs.", "[RUN] [options]", cmd_show},
+    {"advise", "Tells which sharding strategy suits a model on an interconnect, and which bandwidth it needs.", "[options]", cmd_advise},
     {"matrix", "Shows which implementation can do what: the newest verdicts of the store by capability.", "[options]", cmd_matrix},
     {0},
 };

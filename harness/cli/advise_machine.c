@@ -1,0 +1,73 @@
+// The machine that `advise` reckons with: documented defaults, overlaid by what was given.
+#include <string.h>
+
+#include "harness/advise/quantity.h"
+#include "harness/cli/advise.h"
+#include "harness/protocol/document.h"
+
+static bool take(const char *option, const char *text, enum quantity kind, double *out, bool *given, struct error *error)
+{
+    if (text == NULL)
+        return true;
+    *given = true;
+    return quantity_read(text, kind, out) || error_set(error, "--%s: found '%s', expected %s", option, text, quantity_example(kind));
+}
+
+static bool take_exchange(const char *text, enum exchange *out, struct error *error)
+{
+    for (int e = 0; text != NULL && e < EXCHANGES; e++)
+        if (strcmp(text, exchange_name((enum exchange)e)) == 0)
+            return *out = (enum exchange)e, true;
+    return text == NULL || error_set(error, "--exchange: found '%s', expected direct, ring or tree", text);
+}
+
+static bool take_tiers(const struct advise_options *o, struct machine *m, bool *given, struct error *error)
+{
+    int outer = m->tiers[1].ranks > 0;
+    double bandwidth = 1 / m->tiers[outer].beta_s_per_byte, inner = 1 / m->tiers[0].beta_s_per_byte;
+    if ((o->inner_alpha != NULL || o->inner_bandwidth != NULL) && !outer)
+        return error_set(error, "--inner-...: found one tier, expected more ranks than a host holds: --ranks, --hosts");
+    if (!take("inner-alpha", o->inner_alpha, QUANTITY_SECONDS, &m->tiers[0].alpha_s, given, error) ||
+        !take("inner-bandwidth", o->inner_bandwidth, QUANTITY_BANDWIDTH, &inner, given, error))
+        return false;
+    m->tiers[0].beta_s_per_byte = 1 / inner;
+    if (!take("alpha", o->alpha, QUANTITY_SECONDS, &m->tiers[outer].alpha_s, given, error) || !take("bandwidth", o->bandwidth, QUANTITY_BANDWIDTH, &bandwidth, given, error))
+        return false;
+    m->tiers[outer].beta_s_per_byte = 1 / (outer || o->bandwidth ? bandwidth : inner);
+    return true;
+}
+
+static bool take_rates(const struct advise_options *o, struct advice_question *q, bool *given, struct error *error)
+{
+    struct machine *m = &q->machine;
+    double peak = q->facts.peak_flop_rate;
+    bool has_peak = false, has_flops = o->flops != NULL;
+    if (!take("flops", o->flops, QUANTITY_FLOPS, &m->flop_rate, given, error) || !take("peak", o->peak, QUANTITY_FLOPS, &peak, &has_peak, error) ||
+        !take("copy-rate", o->copy_rate, QUANTITY_BYTE_RATE, &m->copy_rate, given, error) || !take("update-rate", o->update_rate, QUANTITY_BYTE_RATE, &m->update_rate, given, error) ||
+        !take("memory", o->memory, QUANTITY_BYTES, &q->memory_limit, given, error))
+        return false;
+    q->facts.peak_flop_rate = has_peak || !has_flops ? peak : 0; // another processor than the default's has another peak
+    m->both_ways = o->both_ways > 0 ? o->both_ways : m->both_ways;
+    m->contention = o->contention > 0 ? o->contention : m->contention;
+    return true;
+}
+
+// Ranks are spread over the hosts evenly; a host is a group of tier 0.
+bool advise_machine(const struct advise_options *o, struct advice_question *q, struct error *error)
+{
+    bool given = false;
+    int hosts = o->hosts > 0 ? (int)o->hosts : (q->ranks + MACHINE_DEFAULT_HOST - 1) / MACHINE_DEFAULT_HOST, near = q->ranks / hosts;
+    if (o->hosts > q->ranks || q->ranks % hosts != 0)
+        return error_set(error, "--hosts: found %d for %d ranks, expected a divisor", hosts, q->ranks);
+    q->machine = machine_default(q->ranks, near, &q->facts);
+    q->memory_limit = q->facts.memory_bytes;
+    if (!take_tiers(o, &q->machine, &given, error) || !take_rates(o, q, &given, error) || !take_exchange(o->exchange, &q->machine.exchange, error))
+        return false;
+    q->hybrid_shards = near;
+    for (int r = 1; (near == 1 || near == q->ranks) && r * r <= q->ranks; r++) // one tier: the mesh nearest a square, as `mesh: auto`
+        if (q->ranks % r == 0)
+            q->hybrid_shards = q->ranks / r;
+    if (given)
+        q->facts.source = "as given; what was not given is a default that nobody measured (hosts of eight H100 SXM, a network card of 400 Gbit/s each)";
+    return true;
+}

@@ -1,0 +1,121 @@
+// fsdpmark advise as a command: thousands of ranks, what it prints, bad input.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "harness/cli/tests/command.h"
+
+static struct command_result result;
+static char folder[] = "/tmp/fsdpmark-advise-XXXXXX";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+static json_t *ask(const char *ranks, const char *bandwidth)
+{
+    const char *words[] = {"advise", "--ranks", ranks, "--bandwidth", bandwidth, "--rows", "1", "--memory", "1TB", "--json", NULL};
+    command_run(folder, words, 30, &result);
+    assert_int_equal(result.status, 0);
+    json_t *j = json_loads(result.out, 0, NULL);
+    assert_non_null(j);
+    return j;
+}
+
+static json_t *strategy(json_t *j, const char *name)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(j, "strategies"), i, row)
+        if (strcmp(json_string_value(json_object_get(row, "strategy")), name) == 0)
+            return row;
+    fail_msg("no strategy %s", name);
+    return NULL;
+}
+static double number(json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
+
+// The work of a prediction does not grow with the ranks: counted, for time differs by machine.
+static void thousands_of_ranks(void **state)
+{
+    (void)state;
+    json_t *few = ask("16", "400Gbit/s"), *many = ask("16384", "400Gbit/s");
+    static const char *const names[] = {"none", "grad", "full", "hybrid"};
+    for (size_t i = 0; i < 4; i++) {
+        double events = number(strategy(many, names[i]), "events");
+        assert_true(events > 0 && events < 1.2 * number(strategy(few, names[i]), "events") && events < 2000);
+        assert_true(number(strategy(many, names[i]), "step_seconds") > 0);
+    }
+    assert_true(number(strategy(many, "full"), "memory_bytes") < number(strategy(few, "full"), "memory_bytes"));
+    json_decref(few);
+    json_decref(many);
+}
+
+static void a_slow_line_favours_few_bytes(void **state)
+{
+    (void)state;
+    json_t *slow = ask("64", "1Gbit/s"), *fast = ask("64", "3200Gbit/s");
+    assert_true(number(strategy(slow, "full"), "step_seconds") > number(strategy(slow, "grad"), "step_seconds"));
+    assert_true(number(strategy(slow, "full"), "exposed_seconds") > 10 * number(strategy(fast, "full"), "exposed_seconds"));
+    json_decref(slow);
+    json_decref(fast);
+}
+
+static void prints_table_words_and_assumptions(void **state)
+{
+    (void)state;
+    const char *words[] = {"advise", "--ranks", "16384", NULL};
+    command_run(folder, words, 30, &result);
+    assert_int_equal(result.status, 0);
+    static const char *const expected[] = {"strategy", "hybrid 2048x8", "is the fastest strategy that fits", "bound by computing", "assumptions", "defaults, measured by nobody", "between groups"};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_non_null(strstr(result.out, expected[i]));
+}
+
+static void what_does_not_fit_is_not_best(void **state)
+{
+    (void)state;
+    const char *words[] = {"advise", "--ranks", "8", "--memory", "1GB", NULL};
+    command_run(folder, words, 30, &result);
+    assert_int_equal(result.status, 0);
+    assert_non_null(strstr(result.out, "No strategy fits."));
+}
+
+static void bad_input(void **state)
+{
+    (void)state;
+    static const struct { const char *words[6], *complaint; } bad[] = {
+        {{"advise", "--ranks", "0"}, "--ranks: found 0"},
+        {{"advise", "--bandwidth", "fast"}, "--bandwidth: found 'fast', expected a bandwidth such as"},
+        {{"advise", "--alpha", "5"}, "--alpha: found '5', expected a time such as"},
+        {{"advise", "--exchange", "star"}, "--exchange: found 'star', expected direct, ring or tree"},
+        {{"advise", "--model", "bert"}, "--model: found 'bert', expected llama or gpt"},
+        {{"advise", "--precision", "f33"}, "f33"},
+        {{"advise", "--dim", "100", "--heads", "3"}, "dim 100 is no multiple of heads 3"},
+        {{"advise", "--ranks", "8", "--hosts", "3"}, "--hosts: found 3 for 8 ranks"},
+        {{"advise", "--case", "/nonexistent.yaml"}, "/nonexistent.yaml"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        command_run(folder, bad[i].words, 30, &result);
+        assert_int_equal(result.status, 2);
+        assert_non_null(strstr(result.err, bad[i].complaint));
+        assert_true(strchr(result.err, '\n') == result.err + strlen(result.err) - 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(thousands_of_ranks), cmocka_unit_test(a_slow_line_favours_few_bytes), cmocka_unit_test(prints_table_words_and_assumptions),
+                                       cmocka_unit_test(what_does_not_fit_is_not_best), cmocka_unit_test(bad_input)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
