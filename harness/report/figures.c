@@ -36,7 +36,7 @@ void figure_note(struct figure *f, int count, const char *what) {
 }
 
 // A version or a machine's name may hold anything; gnuplot would run what stands in back quotes.
-static char harmless(char c) { return (unsigned char)c < 128 && (isalnum((unsigned char)c) || strchr(" .,:;()+-/@_%|<>=*", c)) ? c : '?'; }
+char figure_harmless(char c) { return (unsigned char)c < 128 && (isalnum((unsigned char)c) || strchr(" .,:;()+-/@_%|<>=*", c)) ? c : '?'; }
 
 int figure_put_note(FILE *head, const struct figure *f, int width) {
     char *text = NULL;
@@ -48,7 +48,7 @@ int figure_put_note(FILE *head, const struct figure *f, int width) {
     fclose(wrapped);
     fputs("note = \"", head);
     for (const char *p = text; *p; p++)
-        if (*p != '\n') fputc(harmless(*p), head);
+        if (*p != '\n') fputc(figure_harmless(*p), head);
         else if (++lines && p[1]) fputs("\\n", head);
     if (!*f->note) lines = 0;
     fprintf(head, "\"\nlines = %d\n", lines);
@@ -240,10 +240,10 @@ bool figure_write(const char *folder, const char *name, const char *head, const 
            write_file(folder, name, ".gp", head, script, error);
 }
 
-static void draw(const char *folder, struct figure *f) {
+void figure_draw(const char *folder, struct figure *f) {
+    static const char *const formats[] = {"svg", "png", "pdf"};
     char *script = memory_format("%s.gp", f->name);
-    for (int i = 0; i < 2; i++) {
-        static const char *const formats[] = {"svg", "png"};
+    for (int i = 0; i < 3; i++) {
         char *picture = memory_format("%s/%s.%s", folder, f->name, formats[i]);
         if (*f->why || !gnuplot_run(folder, script, formats[i], f->why)) remove(picture); // of an earlier report, or half drawn
         free(picture);
@@ -265,7 +265,7 @@ static bool make_one(const struct view *v, const struct probed *p, const char *f
     fclose(data);
     fclose(head);
     bool ok = *f->why || figure_write(folder, f->name, head_text, kinds[kind].script, data_text, error);
-    if (ok) draw(folder, f);
+    if (ok) figure_draw(folder, f);
     free(data_text);
     free(head_text);
     return ok;

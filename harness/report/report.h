@@ -24,7 +24,9 @@ bool report_junit(const struct stored_run *r, FILE *out);
 bool report_tap(const struct stored_run *r, FILE *out);
 bool report_csv(const struct stored_run *r, FILE *out);
 bool report_markdown(const struct stored_run *r, FILE *out);
-// index.html (self-contained, figures inline), report.md, results.csv, results.json, and figures/: *.svg and *.png by
+// Makes a folder and those above it where they are not there.
+bool report_folder(const char *path, struct error *error);
+// index.html (self-contained, figures inline), report.md, results.csv, results.json, and figures/: *.svg, *.png and *.pdf by
 // gnuplot, beside the data and scripts that made them (`gnuplot -d ratio.gp` makes them again). Of a run with probes also their
 // figures and numbers: probes.csv, probes.json; of one with counters counters.csv.
 // Without gnuplot: a line in the page that says so, and the call still succeeds.

@@ -13,7 +13,7 @@ static const struct { const char *name; bool (*write)(const struct stored_run *r
     {"report.md", report_markdown}, {"results.csv", report_csv}, {"results.json", report_json},
 };
 
-static bool make_folder(const char *path, struct error *error) {
+bool report_folder(const char *path, struct error *error) {
     char *part = memory_text(path);
     bool ok = true;
     for (char *p = part + 1; ok && *p; p++) {
@@ -76,7 +76,7 @@ bool report_write(const struct stored_run *r, const char *folder, struct error *
     struct figure figures[FIGURES];
     struct view v;
     struct probed p;
-    bool ok = make_folder(pictures, error);
+    bool ok = report_folder(pictures, error);
     for (size_t i = 0; ok && i < sizeof formats / sizeof *formats; i++) {
         char *path = memory_format("%s/%s", folder, formats[i].name);
         FILE *out = fopen(path, "w");
