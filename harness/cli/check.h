@@ -4,14 +4,16 @@
 #define HARNESS_CHECK_H
 
 #include "harness/cli/cli.h"
+#include "harness/fabric/fabric.h"
 
 struct check_request {
     struct option_list implementations;
     bool all;                     // every implementation of the suite that is a subject
-    const char *profile, *pattern, *case_file, *suite, *launcher, *waivers, *probes, *counters;
+    const char *profile, *pattern, *case_file, *suite, *launcher, *waivers, *probes, *counters, *fabric_name, *hostfile;
     int64_t seed, random;
     double deadline_s, budget;
     bool ungated, no_waivers;
+    struct fabric *fabric;        // what fabric_name names, or NULL
     // not part of what a resumed run takes over
     const char *json, *junit, *csv, *store;
     bool tap, keep, verbose;

@@ -22,6 +22,20 @@ static bool names_launcher(const struct implementation *i, const char *asked, st
     return asked == NULL || error_set(error, "--launcher: found '%s', which the manifest of %s does not name", asked, i->name);
 }
 
+// Some launcher of the manifest, or the one that was asked for, must be able to start ranks on the fabric.
+static bool takes_fabric(const struct implementation *i, const struct check_request *r, struct error *error)
+{
+    const char *refusal = NULL;
+    bool taken = r->fabric == NULL;
+    for (int k = 0; !taken && k < i->launchers.count; k++)
+        if (r->launcher == NULL || strcmp(r->launcher, i->launchers.items[k]) == 0) {
+            refusal = fabric_refuses(r->fabric, i->launchers.items[k]);
+            taken = refusal == NULL;
+        }
+    return taken || error_set(error, "fabric %s: found %s, whose launcher%s %s%s, expected %s", r->fabric->name, i->name, r->launcher == NULL ? "s are not it" : " is",
+                              r->launcher == NULL ? "" : r->launcher, "", refusal != NULL ? refusal : "one that its manifest names");
+}
+
 // The papi probe needs to know what to count; --counters asks for the probe.
 static bool plan_counters(const struct check_request *r, struct plan *plan, struct error *error)
 {
@@ -33,7 +47,7 @@ static bool plan_cases(const struct check_request *r, const char *case_file, str
 {
     struct selection selection = {.suite = r->suite, .profile = r->profile, .pattern = r->pattern, .case_file = case_file,
                                   .seed = (uint64_t)r->seed, .scale = 1};
-    return names_launcher(&s->implementation, r->launcher, error) && plan_make(&selection, &s->implementation, &s->plan, error) &&
+    return names_launcher(&s->implementation, r->launcher, error) && takes_fabric(&s->implementation, r, error) && plan_make(&selection, &s->implementation, &s->plan, error) &&
            (r->probes == NULL || probe_set(r->probes, &s->plan.probes, error)) && plan_counters(r, &s->plan, error) &&
            session_installed(&s->implementation, error); // last: it may take seconds
 }

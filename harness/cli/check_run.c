@@ -6,6 +6,7 @@
 
 #include "harness/cli/check.h"
 #include "harness/launch/interrupt.h"
+#include "harness/protocol/memory.h"
 #include "harness/run/stamp.h"
 
 static bool write_reports(const struct cli *cli, const struct check_request *r, const struct stored_run *run)
@@ -71,17 +72,40 @@ static int finish(const struct cli *cli, const struct check_request *r, struct s
     return caught ? 128 + caught : status;
 }
 
-int check_run(const struct cli *cli, const struct check_request *r, struct check_subjects *subjects, const struct waiver_list *waivers,
-              const char *store)
+// A fabric that cannot be had here is a SKIP of all that was asked for.
+static void skip_all(struct check_subjects *subjects, const struct fabric *fabric, const char *reason)
+{
+    for (int i = 0; i < subjects->count; i++)
+        if (subjects->items[i].absent == NULL)
+            subjects->items[i].absent = memory_format("fabric %s cannot be had here: %s", fabric->name, reason);
+}
+
+// False: nothing can run. *place stays NULL where there is none to be had, or none was asked for.
+static bool open_place(const struct cli *cli, const struct check_request *r, struct check_subjects *subjects, struct fabric_place **place,
+                       struct error *error)
+{
+    *place = NULL;
+    char *reason = r->fabric != NULL ? fabric_unavailable(r->fabric) : NULL;
+    if (reason != NULL)
+        skip_all(subjects, r->fabric, reason);
+    bool ok = r->fabric == NULL || reason != NULL || fabric_open(r->fabric, 0, cli->program, place, error);
+    free(reason);
+    return ok;
+}
+
+static int run_on(const struct cli *cli, const struct check_request *r, struct check_subjects *subjects, const struct waiver_list *waivers,
+                  const char *store, const struct fabric_place *place)
 {
     struct error error = {0};
     struct session session;
     struct run_settings settings = {
         .program = cli->program, .launcher = r->launcher, .start_deadline_s = 3 * r->deadline_s, .case_deadline_s = r->deadline_s,
-        .truth_deadline_s = 600, .budget = r->budget, .keep = r->keep, .gated = !r->ungated,
+        .truth_deadline_s = 600, .budget = r->budget, .keep = r->keep, .gated = !r->ungated, .place = place,
     };
     json_t *environment = stamp_make((uint64_t)r->seed);
     json_object_set_new(environment, "arguments", check_arguments_write(r));
+    if (place != NULL)
+        json_object_set_new(environment, "fabric", fabric_stamp(place));
     struct run_info info = {cli->command_line, r->profile, r->pattern, (uint64_t)r->seed, environment};
     bool ok = session_open(&session, store, &settings, &info, r->resume, &error);
     json_decref(environment);
@@ -98,4 +122,19 @@ int check_run(const struct cli *cli, const struct check_request *r, struct check
                                : session_run(&session, s->implementation.name, &s->implementation, &s->plan, s->known, progress, &error);
     }
     return finish(cli, r, &session, store, &error);
+}
+
+int check_run(const struct cli *cli, const struct check_request *r, struct check_subjects *subjects, const struct waiver_list *waivers,
+              const char *store)
+{
+    struct error error = {0};
+    struct fabric_place *place;
+    if (!open_place(cli, r, subjects, &place, &error)) {
+        int caught = interrupt_signal();
+        options_bad(cli->command, "%s", error.text);
+        return caught ? 128 + caught : 3;
+    }
+    int status = run_on(cli, r, subjects, waivers, store, place);
+    fabric_close(place);
+    return status;
 }

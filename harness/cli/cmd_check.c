@@ -64,8 +64,25 @@ static bool read_waivers(const struct check_request *r, struct waiver_list *out,
     return ok;
 }
 
+static bool read_fabric(struct check_request *r, struct fabric *fabric, struct error *error)
+{
+    if (r->fabric_name == NULL)
+        return true;
+    if (!fabric_read(r->fabric_name, r->suite, fabric, error))
+        return false;
+    r->fabric = fabric;
+    if (r->hostfile != NULL && fabric->kind != FABRIC_HOSTS)
+        return error_set(error, "--hostfile: found with fabric %s, expected one of the kind hosts", fabric->name);
+    if (r->hostfile != NULL) {
+        free(fabric->hostfile);
+        fabric->hostfile = memory_text(r->hostfile);
+    }
+    return true;
+}
+
 static int check(const struct cli *cli, struct check_request *r, const char *store)
 {
+    struct fabric fabric = {.slow_host = -1};
     struct error error = {0};
     struct stored_run old = {0};
     struct check_subjects subjects = {0};
@@ -73,7 +90,7 @@ static int check(const struct cli *cli, struct check_request *r, const char *sto
     int status = 2;
     if (r->resume != 0 && !take_up(cli, r, store, &old))
         return 2;
-    if (read_waivers(r, &waivers, &error) && check_plan(r, &subjects, &error) && (r->resume == 0 || check_plan_known(&old, &subjects, &error))) {
+    if (read_fabric(r, &fabric, &error) && read_waivers(r, &waivers, &error) && check_plan(r, &subjects, &error) && (r->resume == 0 || check_plan_known(&old, &subjects, &error))) {
         status = check_run(cli, r, &subjects, &waivers, store);
     } else {
         options_bad(cli->command, "%s", error.text);
@@ -81,6 +98,7 @@ static int check(const struct cli *cli, struct check_request *r, const char *sto
     }
     check_plan_free(&subjects);
     waivers_free(&waivers);
+    fabric_free(&fabric);
     if (r->resume != 0)
         stored_run_free(&old);
     return status;
@@ -129,7 +147,7 @@ static bool resumes_alone(const struct command *command, const struct check_requ
         {"implementation", r->implementations.count > 0}, {"all-implementations", r->all}, {"waivers", r->waivers != NULL},
         {"no-waivers", r->no_waivers}, {"profile", r->profile != NULL}, {"pattern", r->pattern != NULL},
         {"case", r->case_file != NULL}, {"random", r->random != 0}, {"seed", r->seed != 0}, {"launcher", r->launcher != NULL}, {"no-gate", r->ungated}, {"probes", r->probes != NULL},
-        {"counters", r->counters != NULL},
+        {"counters", r->counters != NULL}, {"fabric", r->fabric_name != NULL}, {"hostfile", r->hostfile != NULL},
     };
     for (size_t i = 0; r->resume != 0 && i < sizeof others / sizeof *others; i++)
         if (others[i].given)
@@ -156,6 +174,8 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         {"store", 0, OPTION_TEXT, &r.store, "FILE", "results database; default ~/.local/share/fsdpmark/results.db"},
         {"resume", 0, OPTION_INTEGER, &r.resume, "RUN", "go on with an interrupted run and its arguments"},
         {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "fork, local or mpirun; default the implementation's first"},
+        {"fabric", 'f', OPTION_TEXT, &r.fabric_name, "FABRIC", "what the ranks talk over: name, or path of a file; default this machine, as the launcher has it (docs/fabrics.md)"},
+        {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, as mpirun reads them"},
         {"deadline", 0, OPTION_SECONDS, &r.deadline_s, "S", "seconds without an event that make a hang (60); a start gets three times that"},
         {"budget", 0, OPTION_RATIO, &r.budget, "X", "ratio to the measured noise allowed in the calibrated layer"},
         {"probes", 0, OPTION_TEXT, &r.probes, "LIST", "none, or some of heap,socket,mpi,nccl,cuda,papi; default as the profile says (docs/probes.md)"},
@@ -188,11 +208,14 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
     if (r.profile == NULL && r.case_file == NULL && r.pattern == NULL && r.random == 0)
         r.profile = "smoke";
     enum { NAMES = sizeof r.implementations.items / sizeof *r.implementations.items };
-    char *names[NAMES] = {0}, *case_file = absolute(r.case_file), *waivers = absolute(r.waivers);
+    char *names[NAMES] = {0}, *case_file = absolute(r.case_file), *waivers = absolute(r.waivers), *hostfile = absolute(r.hostfile);
+    char *fabric = r.fabric_name != NULL ? absolute_unless_name(r.fabric_name) : NULL;
     for (int i = 0; i < r.implementations.count; i++)
         r.implementations.items[i] = names[i] = absolute_unless_name(r.implementations.items[i]);
     r.case_file = case_file;
     r.waivers = waivers;
+    r.hostfile = hostfile;
+    r.fabric_name = fabric;
     char *store = cli_store(cli, r.store), *suite = store != NULL ? cli_suite(cli, r.suite) : NULL;
     r.suite = suite;
     int status = suite != NULL ? check(cli, &r, store) : 2;
@@ -200,6 +223,8 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         free(names[i]);
     free(case_file);
     free(waivers);
+    free(hostfile);
+    free(fabric);
     free(store);
     free(suite);
     return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
+#include "harness/fabric/fabric.h"
 #include "harness/protocol/document.h"
 #include "harness/protocol/memory.h"
 #include "harness/run/faults.h"
@@ -72,6 +73,11 @@ static bool fill_profiles(const char *suite, json_t *out, struct error *error)
     return fill_titled(suite_list_profiles, suite, out, error);
 }
 
+static bool fill_fabrics(const char *suite, json_t *out, struct error *error)
+{
+    return fill_titled(fabric_list, suite, out, error);
+}
+
 static bool fill_checks(const char *suite, json_t *out, struct error *error)
 {
     (void)suite, (void)error;
@@ -97,7 +103,7 @@ static bool fill_faults(const char *suite, json_t *out, struct error *error)
 
 static const struct listing listings[] = {
     {"implementations", fill_implementations}, {"profiles", fill_profiles}, {"cases", fill_cases},
-    {"checks", fill_checks}, {"faults", fill_faults}, {0},
+    {"checks", fill_checks}, {"faults", fill_faults}, {"fabrics", fill_fabrics}, {0},
 };
 
 static void print_plain(const char *heading, json_t *items)

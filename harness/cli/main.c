@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
+#include "harness/fabric/fabric.h"
 #include "harness/launch/interrupt.h"
 #include "harness/launch/launch.h"
 #include "harness/protocol/document.h"
@@ -18,7 +19,7 @@
 const struct command commands[] = {
     {"check", "Trains the suite's cases on implementations and judges every step. Exit status: 0 all PASS, 1 some FAIL, 2 unusable input, 3 BROKEN.",
      "[options]", cmd_check},
-    {"list", "Lists what the suite has.", "[implementations|cases|checks|profiles|faults] [options]", cmd_list},
+    {"list", "Lists what the suite has.", "[implementations|cases|checks|profiles|faults|fabrics] [options]", cmd_list},
     {"doctor", "Tells what this machine has and lacks, each with the reason and the remedy.", "[options]", cmd_doctor},
     {"selftest", "Runs every seeded fault and correct programs: each fault must be found, no false alarm raised.", "[options]", cmd_selftest},
     {"report", "Writes the report of a stored run: HTML, Markdown, CSV, JSON and figures.", "[RUN] [options]", cmd_report},
@@ -111,6 +112,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "__rank") == 0)
         return launch_rank_main(argc - 1, argv + 1);
+    if (argc > 1 && (strcmp(argv[1], "__enter") == 0 || strcmp(argv[1], "__agent") == 0))
+        return fabric_enter_main(argc - 1, argv + 1);
     if (argc < 2) {
         usage(stderr);
         return 2;

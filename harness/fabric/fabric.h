@@ -6,9 +6,10 @@
 #ifndef HARNESS_FABRIC_H
 #define HARNESS_FABRIC_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
-#include "harness/protocol/error.h"
+#include "harness/cases/suite.h"
 
 enum fabric_kind { FABRIC_SHM, FABRIC_LOOPBACK, FABRIC_VIRTUAL, FABRIC_HOSTS, FABRIC_SLURM, FABRIC_NCCL, FABRIC_UCX, FABRIC_KINDS };
 enum { FABRIC_HOSTS_MOST = 64, FABRIC_WORDS = 24 };
@@ -30,12 +31,17 @@ struct fabric {
 
 bool fabric_read(const char *name_or_path, const char *suite, struct fabric *out, struct error *error);
 void fabric_free(struct fabric *f);
+// For `list`.
+bool fabric_list(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
 // NULL: can be had here. Else "reason; remedy", owned by the caller.
 char *fabric_unavailable(const struct fabric *f);
+// NULL: this launcher can start ranks on it. Else what it expects: "mpirun, since ...".
+const char *fabric_refuses(const struct fabric *f, const char *launcher);
 
 struct fabric_place;
-// hosts 0: as the fabric says. folder: absolute, for its files. Errors: one line with the command that failed and its output.
-bool fabric_open(const struct fabric *f, int hosts, const char *program, const char *folder, struct fabric_place **out, struct error *error);
+// hosts 0: as the fabric says. program: path of fsdpmark. The fabric is borrowed until the place is closed. Errors: one line with the command
+// that failed and its output.
+bool fabric_open(const struct fabric *f, int hosts, const char *program, struct fabric_place **out, struct error *error);
 void fabric_close(struct fabric_place *p);
 // Removes what killed programs left behind; the number of places removed.
 int fabric_sweep(void);
@@ -49,7 +55,16 @@ const char *fabric_place_interface(const struct fabric_place *p, int host); // f
 double fabric_place_rate(const struct fabric_place *p, int host);           // bit/s, 0: unknown
 // argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
 const char *const *fabric_place_enter(const struct fabric_place *p, int host);
-// Open MPI's options for mpirun (transports, launch agent, hosts, subnet) in place of the launcher's own; NULL at the end.
-const char *const *fabric_place_mpirun(const struct fabric_place *p, int ranks);
+// Open MPI's options for mpirun (transports, launch agent, hosts, subnet) in place of the launcher's own; NULL at the end, owned by the
+// caller (environment_free).
+char **fabric_place_mpirun(const struct fabric_place *p, int ranks);
+// "NAME=VALUE" for every rank of a host; NULL at the end.
+const char *const *fabric_place_environment(const struct fabric_place *p, int host);
+
+// For the environment of a run: {"name", "title", "mca", "environment"}, of a virtual one also hosts, rates and tbf's sizes. New reference.
+json_t *fabric_stamp(const struct fabric_place *p);
+
+// The hidden modes `fsdpmark __enter PLACE HOST COMMAND...` and, for mpirun, `fsdpmark __agent PLACE ADDRESS COMMAND...`.
+int fabric_enter_main(int argc, char **argv);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/fabric/fabric.h"
 #include "harness/launch/launchers.h"
 #include "harness/launch/template.h"
 
@@ -154,6 +155,9 @@ bool launcher_fork_start(const struct launch_plan *plan, struct launch *launch, 
 {
     struct template *t = plan->template;
     int port = launcher_free_port();
+    if (plan->place != NULL && fabric_place_hosts(plan->place) > 1)
+        return error_set(error, "launcher 'fork': found %d hosts, expected one: a template forks where it is; give the launcher local",
+                         fabric_place_hosts(plan->place));
     if (t == NULL)
         return error_set(error, "launcher 'fork': found no template in the plan of the start, expected one");
     if (port < 0)

@@ -17,6 +17,7 @@
 #include "harness/protocol/error.h"
 
 struct template;
+struct fabric_place;
 
 struct launch_plan {
     const char *launcher;           // a name of launchers[]
@@ -25,6 +26,7 @@ struct launch_plan {
     const char *const *environment; // "NAME=VALUE", NULL at the end, or NULL
     const char *folder;             // the job folder, absolute; holds rank<R>.log and rank<R>.end
     int ranks;
+    const struct fabric_place *place; // where ranks live and what they talk over (harness/fabric/fabric.h); NULL: this machine, the launcher's own choice
     struct template *template;      // whose process the launcher `fork` asks for ranks (template.h); others need none
 };
 

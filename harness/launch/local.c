@@ -1,4 +1,4 @@
-// The launcher `local`: one process per rank on this machine, with torchrun's environment.
+// The launcher `local`: one process per rank on this machine, with torchrun's environment; on a place each enters its host first.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "harness/fabric/fabric.h"
 #include "harness/launch/keeper.h"
 #include "harness/launch/launchers.h"
 
@@ -29,28 +30,50 @@ const char *launcher_mpi_folder(const char *folder, char *pair, size_t size)
     return pair;
 }
 
+const char *launcher_master(const struct launch_plan *plan, char *pair, size_t size)
+{
+    const char *address = plan->place != NULL ? fabric_place_address(plan->place, 0) : NULL;
+    snprintf(pair, size, "MASTER_ADDR=%s", address != NULL ? address : "127.0.0.1");
+    return pair;
+}
+
+// Which of the ranks of its host a rank is, and of how many.
+static void count_local(const struct launch_plan *plan, int rank, int *local, int *locals)
+{
+    *local = *locals = 0;
+    for (int r = 0; r < plan->ranks; r++) {
+        bool here = plan->place == NULL || fabric_place_host(plan->place, r, plan->ranks) == fabric_place_host(plan->place, rank, plan->ranks);
+        *locals += here;
+        *local += here && r < rank;
+    }
+}
+
 char **launcher_environment(const struct launch_plan *plan, int rank, int port)
 {
-    char text[8][64], job[4200], mpi[4300];
+    char text[8][64], job[4200], mpi[4300], master[64];
     const char *pairs[9] = {0};
+    int local, locals;
+    count_local(plan, rank, &local, &locals);
     const struct { const char *name; int value; } numbers[] = {
-        {"RANK", rank}, {"WORLD_SIZE", plan->ranks}, {"LOCAL_RANK", rank}, {"LOCAL_WORLD_SIZE", plan->ranks}, {"MASTER_PORT", port},
+        {"RANK", rank}, {"WORLD_SIZE", plan->ranks}, {"LOCAL_RANK", local}, {"LOCAL_WORLD_SIZE", locals}, {"MASTER_PORT", port},
     };
     for (int i = 0; i < 5; i++) {
         snprintf(text[i], sizeof text[i], "%s=%d", numbers[i].name, numbers[i].value);
         pairs[i] = text[i];
     }
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
-    pairs[5] = "MASTER_ADDR=127.0.0.1";
+    pairs[5] = launcher_master(plan, master, sizeof master);
     pairs[6] = job;
     pairs[7] = launcher_mpi_folder(plan->folder, mpi, sizeof mpi);
-    const char *const *lists[] = {plan->environment, pairs};
-    return environment_make(lists, 2);
+    const char *const *of_host = plan->place != NULL ? fabric_place_environment(plan->place, fabric_place_host(plan->place, rank, plan->ranks)) : NULL;
+    const char *const *lists[] = {of_host, plan->environment, pairs};
+    return environment_make(lists, 3);
 }
 
 static bool make_task(const struct launch_plan *plan, int rank, int port, struct keeper_task *task, struct error *error)
 {
-    task->argv = argv_append(NULL, plan->command);
+    const char *const *enter = plan->place != NULL ? fabric_place_enter(plan->place, fabric_place_host(plan->place, rank, plan->ranks)) : NULL;
+    task->argv = argv_append(argv_append(NULL, enter), plan->command);
     task->envp = launcher_environment(plan, rank, port);
     task->folder = strdup(plan->folder);
     if (task->argv == NULL || task->envp == NULL || task->folder == NULL ||

@@ -6,13 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/fabric/fabric.h"
 #include "harness/launch/interrupt.h"
 #include "harness/protocol/memory.h"
 #include "harness/run/engine.h"
 
+// The first of the manifest that can start ranks on the fabric.
+static const char *first_launcher(const struct run_settings *s, const struct implementation *i)
+{
+    for (int k = 0; s->place != NULL && k < i->launchers.count; k++)
+        if (fabric_refuses(fabric_place_fabric(s->place), i->launchers.items[k]) == NULL)
+            return i->launchers.items[k];
+    return i->launchers.count > 0 ? i->launchers.items[0] : "local";
+}
+
 static const char *choose_launcher(const struct run_settings *s, const struct implementation *i, struct error *error)
 {
-    const char *asked = s->launcher != NULL ? s->launcher : i->launchers.count > 0 ? i->launchers.items[0] : "local";
+    const char *asked = s->launcher != NULL ? s->launcher : first_launcher(s, i);
     for (int k = 0; k < i->launchers.count; k++)
         if (strcmp(i->launchers.items[k], asked) == 0 && launcher_find(asked) != NULL)
             return asked;

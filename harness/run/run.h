@@ -13,6 +13,7 @@ struct run_settings {
     const char *program;      // path of fsdpmark itself
     const char *scratch;      // this run's temporary folder
     const char *launcher;     // NULL: the implementation's first
+    const struct fabric_place *place; // NULL: this machine, as the launcher has it
     struct template *template; // of the launcher `fork` (harness/launch/template.h): the session's, it outlives runs of one implementation
     double start_deadline_s;  // from a start to the first event
     double case_deadline_s;   // without a new event; ten times that in all

@@ -1,5 +1,4 @@
-// See scratch.h. A process is known by its pid and its start time, since pids are used again.
-// Source: proc(5), /proc/[pid]/stat field 22: start time in clock ticks after boot.
+// See scratch.h.
 #include "harness/run/scratch.h"
 
 #include <dirent.h>
@@ -12,21 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool start_time(long pid, unsigned long long *ticks)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *file = fopen(path, "re");
-    size_t size = file == NULL ? 0 : fread(text, 1, sizeof text - 1, file);
-    if (file != NULL)
-        fclose(file);
-    text[size] = 0;
-    const char *at = strrchr(text, ')');
-    // ')' ends field 2; the blank before field 22 is the twentieth after it.
-    for (int blank = 0; at != NULL && blank < 20; blank++)
-        at = strchr(at + 1, ' ');
-    return at != NULL && sscanf(at, " %llu", ticks) == 1;
-}
+#include "harness/launch/process.h"
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
@@ -58,7 +43,7 @@ static void remove_stale(void)
         if (!is_run && sscanf(entry->d_name, "fsdpmark.capture.%ld.%c", &pid, &rest) != 2)
             continue;
         snprintf(path, sizeof path, "%s/%s", temporary_folder(), entry->d_name);
-        bool alive = start_time(pid, &current) && (!is_run || current == recorded);
+        bool alive = process_start(pid, &current) && (!is_run || current == recorded);
         if (!alive && lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid())
             scratch_remove(path);
     }
@@ -71,7 +56,7 @@ char *scratch_make(bool keep, struct error *error)
     unsigned long long ticks = 0;
     char *path;
     remove_stale();
-    start_time(getpid(), &ticks);
+    process_start(getpid(), &ticks);
     if (asprintf(&path, "%s/%s%ld.%llu", temporary_folder(), keep ? "fsdpmark-kept." : "fsdpmark.", (long)getpid(), ticks) < 0)
         return NULL;
     if (mkdir(path, 0700) != 0) {

@@ -43,7 +43,7 @@ static bool start(struct service *s, struct error *error)
     }
     struct launch_plan plan = {
         .launcher = e->launcher, .program = e->settings->program, .folder = s->folder, .ranks = s->world_size,
-        .command = command, .environment = environment, .template = e->settings->template,
+        .command = command, .environment = environment, .template = e->settings->template, .place = e->settings->place,
     };
     s->started_s = launch_now();
     bool ok = launch_start(&plan, &s->launch, error);

@@ -1,0 +1,217 @@
+// A place as the harness sees it: opened, asked where ranks live and how they get there, closed.
+//
+// Only the virtual fabric makes something. The addresses of a place carry the pid of its holder, so that those of two places differ in what
+// they print; they could be the same, since no place sees another's.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/fabric/place.h"
+#include "harness/launch/interrupt.h"
+#include "harness/launch/keeper.h"
+#include "harness/protocol/memory.h"
+
+static const double OPEN_DEADLINE_S = 60, CLOSE_DEADLINE_S = 5;
+
+struct host { char address[32], **enter, **environment; };
+
+struct fabric_place {
+    const struct fabric *fabric;
+    int hosts;
+    struct host *host;     // (hosts)
+    char subnet[32];       // "" where all is this machine
+    char *agent;
+    pid_t holder;          // -1: none
+    int lifeline;
+};
+
+// ---- opening ----
+
+// Waits for the holder's word; "" is the good one.
+static bool await_holder(struct fabric_place *p, struct error *error)
+{
+    char text[sizeof error->text];
+    struct pollfd poll_one = {p->lifeline, POLLIN, 0};
+    double until = launch_now() + OPEN_DEADLINE_S;
+    while (poll(&poll_one, 1, 100) <= 0 && launch_now() < until && !interrupt_signal())
+        continue;
+    ssize_t size = recv(p->lifeline, text, sizeof text - 1, MSG_DONTWAIT);
+    if (size > 0 && text[0] == 0)
+        return true;
+    text[size > 0 ? size : 0] = 0;
+    const char *why = size > 0 ? text : size == 0 ? "its process has ended" : interrupt_signal() ? "interrupted" : "it did not come up in time";
+    return error_set(error, "fabric %s: %s", p->fabric->name, why);
+}
+
+static bool begin(struct fabric_place *p, struct place_plan *plan, struct error *error)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return error_set(error, "cannot make a pair of sockets: %s", strerror(errno));
+    fflush(NULL);
+    pid_t harness = getpid();
+    if ((p->holder = fork()) == 0)
+        place_hold(plan, pair[1], harness);
+    close(pair[1]);
+    p->lifeline = pair[0];
+    return p->holder > 0 ? await_holder(p, error) : error_set(error, "cannot start a process: %s", strerror(errno));
+}
+
+static char **words(const char *const *list)
+{
+    return argv_append(NULL, list);
+}
+
+static void describe_host(struct fabric_place *p, const struct place_plan *plan, int h, const char *id)
+{
+    char number[16];
+    struct host *host = &p->host[h];
+    snprintf(host->address, sizeof host->address, "10.%u.%u.%d", plan->net[0], plan->net[1], h + 1);
+    snprintf(number, sizeof number, "%d", h);
+    const char *const enter[] = {plan->program, "__enter", id, number, NULL};
+    // Open MPI refuses to start as root unless told twice, and in a user namespace everybody is.
+    const char *const environment[] = {"GLOO_SOCKET_IFNAME=eth0", "NCCL_SOCKET_IFNAME=eth0", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", NULL};
+    host->enter = words(enter);
+    host->environment = argv_append(words(environment), (const char *const *)p->fabric->environment);
+}
+
+static bool open_virtual(struct fabric_place *p, const char *program, struct error *error)
+{
+    // The holder's pid is not known before its fork; this one's tells as much and two of one process count on.
+    static unsigned places;
+    unsigned number = (unsigned)getpid() + 257 * places++;
+    struct place_plan plan = {p->fabric, program, p->hosts, {(unsigned char)(number >> 8), (unsigned char)number}};
+    char id[PLACE_ID];
+    if (!begin(p, &plan, error))
+        return false;
+    place_id(p->holder, id);
+    snprintf(p->subnet, sizeof p->subnet, "10.%u.%u.0/24", plan.net[0], plan.net[1]);
+    // mpirun splits the agent at blanks and colons, which the program's own path may hold.
+    p->agent = memory_format("/proc/%ld/fd/%d __agent %s", (long)p->holder, HOLD_PROGRAM, id);
+    for (int h = 0; h < p->hosts; h++)
+        describe_host(p, &plan, h, id);
+    return true;
+}
+
+bool fabric_open(const struct fabric *f, int hosts, const char *program, struct fabric_place **out, struct error *error)
+{
+    static const char *const none[] = {NULL};
+    fabric_sweep();
+    bool is_virtual = f->kind == FABRIC_VIRTUAL;
+    struct fabric_place *p = memory_zeros(1, sizeof *p);
+    *p = (struct fabric_place){.fabric = f, .hosts = !is_virtual ? 1 : hosts > 0 ? hosts : f->hosts, .holder = -1, .lifeline = -1};
+    *out = p;
+    p->host = memory_zeros((size_t)p->hosts, sizeof *p->host);
+    bool ok = p->hosts <= FABRIC_HOSTS_MOST || error_set(error, "fabric %s: found %d hosts, expected %d at most", f->name, p->hosts, FABRIC_HOSTS_MOST);
+    if (ok && is_virtual && f->slow_host >= p->hosts)
+        ok = error_set(error, "fabric %s: found %d hosts, expected more than %d, since host %d is the slow one", f->name, p->hosts, f->slow_host, f->slow_host);
+    if (ok && is_virtual)
+        ok = open_virtual(p, program, error);
+    else if (ok)
+        p->host[0] = (struct host){"", words(none), words((const char *const *)f->environment)};
+    if (!ok) {
+        fabric_close(p);
+        *out = NULL;
+    }
+    return ok;
+}
+
+void fabric_close(struct fabric_place *p)
+{
+    if (p == NULL)
+        return;
+    if (p->lifeline >= 0)
+        close(p->lifeline);
+    // The end of the lifeline is the holder's sign.
+    double until = launch_now() + CLOSE_DEADLINE_S;
+    for (; p->holder > 0 && waitpid(p->holder, NULL, WNOHANG) == 0; usleep(500))
+        if (launch_now() > until)
+            kill(p->holder, SIGKILL);
+    for (int h = 0; h < p->hosts; h++) {
+        environment_free(p->host[h].enter);
+        environment_free(p->host[h].environment);
+    }
+    free(p->host);
+    free(p->agent);
+    free(p);
+}
+
+// ---- asking ----
+
+int fabric_place_hosts(const struct fabric_place *p) { return p->hosts; }
+const struct fabric *fabric_place_fabric(const struct fabric_place *p) { return p->fabric; }
+int fabric_place_host(const struct fabric_place *p, int rank, int ranks) { return (int)((long)rank * p->hosts / ranks); }
+const char *fabric_place_address(const struct fabric_place *p, int host) { return p->host[host].address[0] ? p->host[host].address : NULL; }
+const char *fabric_place_interface(const struct fabric_place *p, int host) { return p->host[host].address[0] ? "eth0" : NULL; }
+double fabric_place_rate(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL ? topology_rate(p->fabric, host) : 0; }
+const char *const *fabric_place_enter(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].enter; }
+const char *const *fabric_place_environment(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].environment; }
+
+// ---- mpirun ----
+
+// "10.1.2.1:2,10.1.2.2:2": the hosts that have ranks, with their number.
+static char *host_list(const struct fabric_place *p, int ranks)
+{
+    char *list = memory_text("");
+    for (int h = 0; h < p->hosts; h++) {
+        int slots = 0;
+        for (int r = 0; r < ranks; r++)
+            slots += fabric_place_host(p, r, ranks) == h;
+        char *longer = memory_format("%s%s%s:%d", list, list[0] ? "," : "", p->host[h].address, slots);
+        if (slots > 0) {
+            free(list);
+            list = longer;
+        } else {
+            free(longer);
+        }
+    }
+    return list;
+}
+
+static char **append_mca(char **argv, const char *name, const char *value)
+{
+    const char *const three[] = {"--mca", name, value, NULL};
+    return argv_append(argv, three);
+}
+
+// Of any fabric, the file's own last, where they win.
+static char **append_own(char **argv, const struct fabric *f)
+{
+    for (int i = 0; f->mca[i] != NULL; i++) {
+        char *name = memory_text(f->mca[i]), *value = strchr(name, '=');
+        *value = 0;
+        argv = append_mca(argv, name, value + 1);
+        free(name);
+    }
+    return argv;
+}
+
+static char **mpirun_virtual(const struct fabric_place *p, int ranks)
+{
+    char *hosts = host_list(p, ranks);
+    const char *const head[] = {
+        "--host", hosts, "--map-by", "slot",
+        "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", p->agent, "--mca", "plm_rsh_no_tree_spawn", "1",
+        "--mca", "orte_keep_fqdn_hostnames", "1", "--mca", "oob_tcp_if_include", p->subnet, "--mca", "btl_tcp_if_include", p->subnet, NULL,
+    };
+    char **argv = argv_append(NULL, head);
+    free(hosts);
+    return argv;
+}
+
+static char **mpirun_here(void)
+{
+    static const char *const head[] = {"--mca", "plm", "isolated", "--mca", "oob_tcp_if_include", "lo", NULL};
+    return argv_append(NULL, head);
+}
+
+char **fabric_place_mpirun(const struct fabric_place *p, int ranks)
+{
+    return append_own(p->fabric->kind == FABRIC_VIRTUAL ? mpirun_virtual(p, ranks) : mpirun_here(), p->fabric);
+}
