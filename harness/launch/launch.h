@@ -26,8 +26,8 @@ struct launch_plan {
     const char *const *environment; // "NAME=VALUE", NULL at the end, or NULL
     const char *folder;             // the job folder, absolute; holds rank<R>.log and rank<R>.end
     int ranks;
-    const struct fabric_place *place; // where ranks live and what they talk over (harness/fabric/fabric.h); NULL: this machine, the launcher's own choice
     struct template *template;      // whose process the launcher `fork` asks for ranks (template.h); others need none
+    const struct fabric_place *place; // where ranks live and what they talk over (harness/fabric/fabric.h); NULL: this machine, the launcher's own choice
 };
 
 // How the process of a rank ended. In rank<R>.end as "exit 3 12.5", "signal 9 12.5" or "exec 2 12.5".

@@ -104,7 +104,7 @@ static void start_command(struct place *p, const char *launcher, const char *con
     snprintf(program, sizeof program, "%s/fsdpmark", getenv("FSDPMARK_BUILD") != NULL ? getenv("FSDPMARK_BUILD") : "build");
     char *absolute = realpath(program, NULL);
     const char *const environment[] = {given, NULL};
-    struct launch_plan plan = {launcher, absolute != NULL ? absolute : program, command, environment, p->folder, ranks, p->template};
+    struct launch_plan plan = {launcher, absolute != NULL ? absolute : program, command, environment, p->folder, ranks, p->template, NULL};
     bool ok = launch_start(&plan, l, &error);
     if (!ok)
         print_error("%s\n", error.text);

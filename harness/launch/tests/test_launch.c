@@ -55,7 +55,7 @@ static void no_such_command(void **state)
 {
     struct place *p = *state;
     const char *const command[] = {"/nonexistent/worker", NULL};
-    struct launch_plan plan = {"local", "", command, NULL, p->folder, 2, NULL};
+    struct launch_plan plan = {"local", "", command, NULL, p->folder, 2, NULL, NULL};
     struct launch l;
     struct error error = {0};
     char text[128];
@@ -70,7 +70,7 @@ static void unknown_launcher(void **state)
 {
     struct place *p = *state;
     const char *const command[] = {"true", NULL};
-    struct launch_plan plan = {"teleport", "", command, NULL, p->folder, 1, NULL};
+    struct launch_plan plan = {"teleport", "", command, NULL, p->folder, 1, NULL, NULL};
     struct launch l;
     struct error error = {0};
     assert_false(launch_start(&plan, &l, &error));

@@ -247,7 +247,7 @@ static void no_template(void **state)
 {
     struct place *p = *state;
     const char *const command[] = {"true", NULL};
-    struct launch_plan plan = {"fork", "", command, NULL, p->folder, 1, NULL};
+    struct launch_plan plan = {"fork", "", command, NULL, p->folder, 1, NULL, NULL};
     struct launch l;
     struct error error = {0};
     assert_false(launch_start(&plan, &l, &error));
