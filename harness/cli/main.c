@@ -28,6 +28,8 @@ const struct command commands[] = {
     {"show", "Prints the verdict table of a stored run; without RUN, lists the runs.", "[RUN] [options]", cmd_show},
     {"advise", "Tells which sharding strategy suits a model on an interconnect, and which bandwidth it needs.", "[options]", cmd_advise},
     {"matrix", "Shows which implementation can do what: the newest verdicts of the store by capability.", "[options]", cmd_matrix},
+    {"compare", "Compares two stored runs. Exit status: 0 nothing worse, 1 a regression beyond the threshold or a worse verdict, 2 unusable input, 3 nothing in common.",
+     "RUN RUN [options]", cmd_compare},
     {0},
 };
 
@@ -49,7 +51,7 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *word)
 {
-    const char *names[16];
+    const char *names[sizeof commands / sizeof *commands + 1]; // with "help" and the end
     int count = 0;
     for (const struct command *c = commands; c->name != NULL; c++)
         names[count++] = c->name;

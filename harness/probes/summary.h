@@ -53,7 +53,9 @@ struct probe_case {
 bool probe_read(const char *path, int place, struct probe_case *out, struct error *error);
 void probe_case_free(struct probe_case *p);
 
-// Sums over phases whose name is `phase` (NULL: all but "case", "observe", "save", "load" and "end") of steps >= first_step. Collectives with
+// Whether a phase is of training: any but "case", "observe", "save", "load" and "end".
+bool probe_trains(const char *phase);
+// Sums over phases whose name is `phase` (NULL: all of training) of steps >= first_step. Collectives with
 // PROBE_OP_NONE: any; with PROBE_OP_SEND or _RECEIVE: point to point. Type and size of a sum of different ones: other and 0.
 struct probe_traffic probe_collective(const struct probe_case *p, enum probe_op op, const char *phase, int first_step);
 struct probe_traffic probe_wire(const struct probe_case *p, enum probe_kind kind, const char *phase, int first_step); // sockets, or all of MPI

@@ -3,7 +3,7 @@
 
 #include "harness/probes/summary.h"
 
-static bool is_training(const char *phase)
+bool probe_trains(const char *phase)
 {
     static const char *const others[] = {"case", "observe", "save", "load", "end"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -32,7 +32,7 @@ static struct probe_traffic sum(const struct probe_case *p, enum probe_kind kind
     struct probe_traffic out = {.kind = kind, .op = op};
     for (int i = 0; i < p->phase_count; i++) {
         const struct probe_phase *q = &p->phases[i];
-        if (q->step < first_step || (phase != NULL ? strcmp(phase, q->name) != 0 : !is_training(q->name)))
+        if (q->step < first_step || (phase != NULL ? strcmp(phase, q->name) != 0 : !probe_trains(q->name)))
             continue;
         for (int k = 0; k < q->traffic_count; k++)
             if (q->traffic[k].kind == kind && (op == PROBE_OP_NONE || q->traffic[k].op == op))

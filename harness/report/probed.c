@@ -17,13 +17,6 @@ const char *const probed_part_names[PARTS] = {
 };
 
 // ---- one case ----
-static bool in_training(const struct probe_phase *p) {
-    static const char *const outside[] = {"case", "observe", "save", "load", "end"};
-    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-        if (!strcmp(p->name, outside[i])) return false;
-    return true;
-}
-
 static enum probed_part part_of(const struct probe_traffic *t) {
     if (t->kind != PROBE_COLLECTIVE) return PART_OTHER;
     switch (t->op) {
@@ -57,7 +50,7 @@ static void traffic_of(const struct probed_source *s, double sent[PARTS]) {
     for (int r = 0; r < s->seen.ranks; r++)
         for (int i = 0; i < s->seen.by_rank[r].phase_count; i++) {
             const struct probe_phase *p = &s->seen.by_rank[r].phases[i];
-            for (int k = 0; in_training(p) && k < p->traffic_count; k++) {
+            for (int k = 0; probe_trains(p->name) && k < p->traffic_count; k++) {
                 const struct probe_traffic *t = &p->traffic[k];
                 any |= t->kind == PROBE_COLLECTIVE || t->kind == PROBE_POINT;
                 calls[part_of(t)] += scale * (double)sent_by_call(t);

@@ -135,6 +135,15 @@ static bool newest(struct store *s, const char *tool, int64_t *run, struct error
     return *run || error_set(error, "%s: holds no measured series%s%s", s->path, tool ? " of " : "", tool ? tool : "");
 }
 
+bool store_count_series(struct store *s, int64_t run, int *count, struct error *error) {
+    bool row;
+    sqlite3_stmt *q = store_bind(s, SQL_SERIES_COUNTS, error, "it", run, NULL);
+    if (!q || !store_step(s, q, &row, error)) return false;
+    *count = sqlite3_column_int(q, 0);
+    sqlite3_reset(q);
+    return true;
+}
+
 static bool load(struct store *s, int64_t run, const char *tool, struct stored_serieses *out, struct error *error) {
     bool row;
     if (!run && !newest(s, tool, &run, error)) return false;

@@ -29,7 +29,9 @@ struct stored_serieses { int count; struct stored_series *items; void *arena; };
 bool store_add_series(struct store *s, int64_t run, const struct series *series, int64_t *id, struct error *error);
 bool store_set_series_facts(struct store *s, int64_t id, json_t *facts, struct error *error);
 bool store_add_samples(struct store *s, int64_t series, int launch, int count, const double *values, struct error *error);
-// tool NULL: of all tools. Run 0: the newest that has any.
+// How many series a run has.
+bool store_count_series(struct store *s, int64_t run, int *count, struct error *error);
+// tool NULL: of all tools. Run 0: the newest that has any. A run without any is an error.
 bool store_load_series(struct store *s, int64_t run, const char *tool, struct stored_serieses *out, struct error *error);
 void stored_series_free(struct stored_serieses *s);
 

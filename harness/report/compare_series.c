@@ -1,0 +1,102 @@
+// The rows of series in a comparison: those of one tool, fabric, subject, name, quantity and point. See compare.h.
+#include "harness/report/compare_series.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/protocol/memory.h"
+
+static const double side_level = 0.975; // of each side, so that the quotient covers 95 %
+
+static bool same_place(const struct stored_series *a, const struct stored_series *b) {
+    return !strcmp(a->tool, b->tool) && !strcmp(a->fabric, b->fabric) && !strcmp(a->subject, b->subject) && !strcmp(a->name, b->name) &&
+           !strcmp(a->quantity, b->quantity) && json_equal(a->point, b->point);
+}
+
+static const struct stored_series *find(const struct stored_serieses *in, const struct stored_series *like) {
+    for (int i = 0; i < in->count; i++)
+        if (same_place(&in->items[i], like)) return &in->items[i];
+    return NULL;
+}
+
+static struct interval interval_of(const struct stored_series *s) {
+    int *counts = memory_zeros((size_t)s->launch_count + 1, sizeof *counts);
+    for (int i = 0; i < s->launch_count; i++) counts[i] = s->launches[i].count;
+    struct interval out = statistics_launches(side_level, s->launch_count, counts, s->values);
+    free(counts);
+    return out;
+}
+
+// ---- names ----
+// Members of the points that are not the same in all series of the run: what a name needs.
+static json_t *varying(const struct stored_serieses *all) {
+    json_t *out = json_object(), *value;
+    const char *name;
+    for (int i = 0; i < all->count; i++)
+        json_object_foreach(all->items[i].point, name, value) {
+            json_t *first = json_object_get(all->items[0].point, name);
+            if (!first || !json_equal(first, value)) json_object_set_new(out, name, json_true());
+        }
+    for (int i = 1; all->count && i < all->count; i++)
+        json_object_foreach(all->items[0].point, name, value)
+            if (!json_object_get(all->items[i].point, name)) json_object_set_new(out, name, json_true());
+    return out;
+}
+
+static char *joined(char *text, const char *name, const json_t *value) {
+    char *out = json_is_string(value)    ? memory_format("%s, %s", text, json_string_value(value))
+                : json_is_integer(value) ? memory_format("%s, %s %lld", text, name, (long long)json_integer_value(value))
+                : json_is_real(value)    ? memory_format("%s, %s %g", text, name, json_real_value(value))
+                : json_is_true(value)    ? memory_format("%s, %s", text, name)
+                : json_is_false(value)   ? memory_format("%s, not %s", text, name)
+                                         : memory_text(text); // lists: the point's label says what they are
+    free(text);
+    return out;
+}
+
+static char *name_of(const struct stored_series *s, const json_t *varies) {
+    char *text = memory_format("%s, %s, %s: %s", s->tool, s->fabric, s->subject, s->name);
+    const char *name;
+    json_t *value;
+    json_object_foreach(s->point, name, value)
+        if (json_object_get(varies, name)) text = joined(text, name, value);
+    return text;
+}
+
+// ---- facts ----
+static bool is_count(const char *name) {
+    size_t length = strlen(name);
+    return (length >= 5 && !strcmp(name + length - 5, "bytes")) || !strcmp(name, "errors");
+}
+
+static void add_facts(struct comparison *c, const struct stored_series *a, const struct stored_series *b, const json_t *varies) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(a->facts, name, value) {
+        json_t *other = json_object_get(b->facts, name);
+        if (!is_count(name) || !json_is_number(value) || !json_is_number(other)) continue;
+        double before = json_number_value(value), after = json_number_value(other), ratio = compare_ratio(before, after);
+        compare_add_row(c, (struct compare_row){.what = name_of(a, varies), .quantity = memory_text(name), .unit = strcmp(name, "errors") ? COMPARE_BYTES : COMPARE_ERRORS,
+                                                .before = {before, before, before, 1, 1}, .after = {after, after, after, 1, 1}, .ratio = {ratio, ratio, ratio, 1, 1}, .counted = true,
+                                                .slack = strstr(name, "peak") || strstr(name, "live") ? compare_live_slack : 0});
+    }
+}
+
+void compare_add_series(struct comparison *c, const struct stored_serieses *before, const struct stored_serieses *after) {
+    json_t *varies = varying(before);
+    for (int i = 0; i < before->count; i++) {
+        const struct stored_series *a = &before->items[i], *b = find(after, a);
+        c->series_both += b != NULL;
+        c->series_before += b == NULL;
+        if (!b) continue;
+        bool seconds = !strncmp(a->quantity, "seconds", 7), bytes = strstr(a->quantity, "bytes") != NULL;
+        struct compare_row row = {.what = name_of(a, varies), .quantity = memory_text(a->quantity), .unit = seconds ? COMPARE_SECONDS : bytes ? COMPARE_BYTES : COMPARE_NUMBER,
+                                  .before = interval_of(a), .after = interval_of(b)};
+        row.ratio = statistics_quotient(&row.after, &row.before);
+        compare_add_row(c, row);
+        add_facts(c, a, b, varies);
+    }
+    c->series_after = after->count - c->series_both;
+    json_decref(varies);
+}
