@@ -42,9 +42,9 @@ const char *memory_classes(const struct fsdp_case *c)
 static bool ends(const struct fsdp_case *c, const struct probe_case *p)
 {
     int last = -1;
-    bool marked = false;
     for (int i = 0; i < c->program_length; i++)
         last = c->program[i].verb == VERB_STEP ? c->program[i].step : last;
+    bool marked = last < 0;
     for (int i = 0; i < p->phase_count; i++)
         marked |= p->phases[i].step == last && strcmp(p->phases[i].name, "step") == 0;
     return marked;
@@ -200,14 +200,16 @@ bool memory_has_line(const struct evidence *e)
 
 // ---- lines ----
 
+static bool whole(const struct probed_case *at, int rank) { return at->probes[rank].lost == 0 && ends(at->c, &at->probes[rank]); }
+
 static bool rank_line(const struct probed_case *cases, int count, int rank, enum memory_phase phase, struct slope *out, struct error *error)
 {
     double x[SERIES], y[SERIES];
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = cases[i].claims != NULL ? &cases[i].claims[rank] : NULL;
         x[i] = memory_parameters(cases[i].c);
-        if (cases[i].probes[rank].lost > 0)
-            return error_set(error, "rank %d: %lld records of %s were lost", rank, (long long)cases[i].probes[rank].lost, cases[i].c->id);
+        if (!whole(&cases[i], rank))
+            return error_set(error, "rank %d: its records of %s are not whole", rank, cases[i].c->id);
         if (!memory_live(&cases[i].probes[rank], claim, phase, &y[i], error))
             return false;
     }
@@ -243,7 +245,7 @@ int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = i == 0 ? &own : cases[i].claims != NULL ? &cases[i].claims[rank] : &none;
         x[i] = claim->rest + claim->working;
-        if (!claim->told || cases[i].probes[rank].lost > 0 || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
+        if (!claim->told || !whole(&cases[i], rank) || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
             return 0;
     }
     return slope_fit(count, x, y, out) ? different_sizes(cases, count) : 0;
