@@ -28,6 +28,7 @@ enum traffic_padding { TRAFFIC_UNPADDED, TRAFFIC_CHUNKS /* each parameter to a m
 struct traffic_choice {
     enum traffic_padding padding;
     bool root_kept, last_kept; // from forward to backward, though others are resharded
+    bool kept_later;           // from the second backward on: which units come last is known from the first
     bool kept_unsynced;        // nothing is resharded after a backward without synchronisation
     bool gathers_first;        // optimizer, grad: gathered in the first forward of a step, not after the update
     bool reduces_all;          // optimizer: an all-reduce, though only a part is needed
