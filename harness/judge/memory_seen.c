@@ -104,19 +104,20 @@ static int first_step(const struct probe_case *p)
     return -1;
 }
 
-// Of all phases of that name in the step: of all its microbatches.
-static double peak_of_step(const struct probe_case *p, const char *name, int step)
+// Of all phases of that name in the step: the largest peak of all its microbatches, or what the last of them leaves.
+static double live_of_step(const struct probe_case *p, const char *name, int step, bool rest)
 {
     double most = -INFINITY;
     for (int i = 0; i < p->phase_count; i++)
         if (p->phases[i].step == step && strcmp(p->phases[i].name, name) == 0)
-            most = fmax(most, live_peak(&p->phases[i]));
+            most = rest ? live_end(&p->phases[i]) : fmax(most, live_peak(&p->phases[i]));
     return most;
 }
 
 bool memory_live(const struct probe_case *p, const struct memory_claim *claim, enum memory_phase phase, double *bytes, struct error *error)
 {
-    const char *name = phase == MEMORY_REST ? "step" : memory_phase_name(phase);
+    bool rest = phase == MEMORY_REST;
+    const char *name = rest ? "step" : memory_phase_name(phase);
     int first = first_step(p), seen = 0;
     *bytes = INFINITY;
     for (int i = 0; i < p->phase_count; i++) {
@@ -124,9 +125,9 @@ bool memory_live(const struct probe_case *p, const struct memory_claim *claim, e
         if (strcmp(at->name, name) != 0 || at->step < first + SETTLED)
             continue;
         seen++;
-        *bytes = phase == MEMORY_REST ? live_end(at) : fmin(*bytes, peak_of_step(p, name, at->step));
+        *bytes = fmin(*bytes, live_of_step(p, name, at->step, rest));
     }
-    if (phase == MEMORY_REST && claim != NULL && claim->told)
+    if (rest && claim != NULL && claim->told)
         *bytes -= claim->working;
     return seen > 0 || error_set(error, "rank %d: no phase '%s' after step %d was marked", p->rank, name, first + SETTLED - 1);
 }
@@ -216,7 +217,7 @@ static bool rank_line(const struct probed_case *cases, int count, int rank, enum
     return slope_fit(count, x, y, out) || error_set(error, "rank %d: %d points have no line", rank, count);
 }
 
-bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memory_phase phase, struct memory_line *out, struct error *error)
+bool memory_rank_line(const struct evidence *e, const struct fsdp_case *c, int rank, enum memory_phase phase, struct slope *out, struct error *error)
 {
     struct memory_claim *own = calloc((size_t)e->world_size, sizeof *own);
     struct probed_case cases[SERIES];
@@ -224,15 +225,21 @@ bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memor
         own[r] = memory_claim_of(&e->answers[r]);
     int count = own != NULL ? sizes(e, c, own, cases) : 0, different = different_sizes(cases, count);
     bool fits = different >= MEMORY_SIZES || error_set(error, "%d parameter counts of this case so far, a line needs %d", different, MEMORY_SIZES);
-    *out = (struct memory_line){0};
-    for (int r = 0; fits && r < c->world_size; r++) {
-        struct slope fit;
-        fits = rank_line(cases, count, r, phase, &fit, error);
-        if (fits && (r == 0 || judge_worse(fit.slope, out->fit.slope) == fit.slope))
-            *out = (struct memory_line){fit, r};
-    }
+    fits = fits && rank_line(cases, count, rank, phase, out, error);
     free(own);
     return fits;
+}
+
+bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memory_phase phase, struct memory_line *out, struct error *error)
+{
+    struct slope fit;
+    for (int r = 0; r < c->world_size; r++) {
+        if (!memory_rank_line(e, c, r, phase, &fit, error))
+            return false;
+        if (r == 0 || judge_worse(fit.slope, out->fit.slope) == fit.slope)
+            *out = (struct memory_line){fit, r};
+    }
+    return true;
 }
 
 int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
@@ -249,13 +256,6 @@ int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
             return 0;
     }
     return slope_fit(count, x, y, out) ? different_sizes(cases, count) : 0;
-}
-
-void memory_resolved(struct finding *f, const char *what, const struct slope *fit, double theory)
-{
-    if (!judge_compare(fit->slope_half, theory / 2) && judge_compare((fit->slope - theory) / theory, MEMORY_TOLERANCE))
-        finding_broken(f, "%s: %.4g +- %.2g bytes of a parameter over %d sizes: the points scatter too much to tell it from %.4g", what, fit->slope, fit->slope_half,
-                       fit->count, theory);
 }
 
 bool memory_whole_parameters(const struct evidence *e)
