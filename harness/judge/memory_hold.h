@@ -4,7 +4,7 @@
 //     FAIL    the interval lies beyond the tolerance as a whole: shown;
 //     PASS    the slope lies within the tolerance, and its interval ends within the resolution: shown, for excesses from there on;
 //     BROKEN  neither: the points scatter too much to tell. The remedy is to run again on a machine that is less busy.
-// Of four sizes in even steps no pattern of one unit more or less is a FAIL: its interval always holds the true slope.
+// Of four sizes as the suite has them no pattern of one unit more or less is a FAIL: the interval then holds the true slope.
 // Source: Draper and Smith, Applied Regression Analysis, chapter 1 (harness/judge/slope.h).
 #ifndef HARNESS_JUDGE_MEMORY_HOLD_H
 #define HARNESS_JUDGE_MEMORY_HOLD_H
