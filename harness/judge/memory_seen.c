@@ -62,6 +62,8 @@ bool memory_usable(const struct evidence *e, struct finding *f)
             finding_broken(f, "rank %d: no probe of memory was loaded (%lld records lost)", r, (long long)p->lost);
         else if (p->lost > 0)
             finding_broken(f, "rank %d: %lld records were lost for want of room", r, (long long)p->lost);
+        else if (p->untracked > 0)
+            finding_skip(f, "rank %d may hold memory by %s, which no probe counts", r, p->untracked_call);
         else if (!ends(e->c, p))
             finding_broken(f, "rank %d: its records end before the last optimizer step", r);
         else
@@ -201,7 +203,7 @@ bool memory_has_line(const struct evidence *e)
 
 // ---- lines ----
 
-static bool whole(const struct probed_case *at, int rank) { return at->probes[rank].lost == 0 && ends(at->c, &at->probes[rank]); }
+static bool whole(const struct probed_case *at, int rank) { return at->probes[rank].lost == 0 && at->probes[rank].untracked == 0 && ends(at->c, &at->probes[rank]); }
 
 static bool rank_line(const struct probed_case *cases, int count, int rank, enum memory_phase phase, struct slope *out, struct error *error)
 {

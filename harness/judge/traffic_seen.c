@@ -37,8 +37,7 @@ static void take(struct traffic_seen *out, struct traffic_phase *phase, const st
     out->barriers += t->op == PROBE_BARRIER ? t->calls : 0;
     if (t->op == PROBE_BARRIER || t->size < 2)
         return;
-    bool whole = t->op == PROBE_ALL_GATHER || t->op == PROBE_ALL_TO_ALL || t->op == PROBE_REDUCE_SCATTER;
-    if (t->bytes > 0 && t->bytes <= 8 * t->calls * (whole ? t->size : 1)) { // a number of each rank: a norm, a count of tokens
+    if (t->number) {
         out->scalars += t->calls;
         return;
     }

@@ -70,14 +70,20 @@ static void add_live(struct reading *r, int i, int64_t bytes)
         r->peak[i] = r->live[i];
 }
 
+static bool is_number(const struct probe_record *r)
+{
+    bool all_parts = r->op == PROBE_ALL_GATHER || r->op == PROBE_ALL_TO_ALL || r->op == PROBE_REDUCE_SCATTER;
+    return r->kind == PROBE_COLLECTIVE && r->bytes > 0 && r->bytes <= 8 * (all_parts ? r->size : 1);
+}
+
 static void add_traffic(struct probe_phase *p, const struct probe_record *r)
 {
     bool socket = r->kind == PROBE_SEND || r->kind == PROBE_RECEIVE;
     struct probe_traffic t = {.kind = (enum probe_kind)r->kind, .peer = socket ? r->address : 0};
     if (!socket)
-        t.op = (enum probe_op)r->op, t.type = (enum probe_type)r->type, t.size = r->size;
+        t.op = (enum probe_op)r->op, t.type = (enum probe_type)r->type, t.size = r->size, t.number = is_number(r);
     struct probe_traffic *to = p->traffic, *end = p->traffic + p->traffic_count;
-    while (to < end && (to->kind != t.kind || to->op != t.op || to->type != t.type || to->size != t.size || to->peer != t.peer))
+    while (to < end && (to->kind != t.kind || to->op != t.op || to->type != t.type || to->size != t.size || to->peer != t.peer || to->number != t.number))
         to++;
     if (to == end) {
         p->traffic = memory_grow(p->traffic, (size_t)p->traffic_count, sizeof t);
@@ -92,8 +98,9 @@ static void add_traffic(struct probe_phase *p, const struct probe_record *r)
 
 static void add_unseen(struct reading *r, const struct probe_record *record)
 {
-    if (r->out->unseen++ == 0)
-        r->out->unseen_call = keep_name(r, record->counter.event);
+    bool memory = record->op == PROBE_MISSED_MEMORY;
+    if ((*(memory ? &r->out->untracked : &r->out->unseen))++ == 0)
+        *(memory ? &r->out->untracked_call : &r->out->unseen_call) = keep_name(r, record->counter.event);
 }
 
 static void add_counter(struct reading *r, struct probe_phase *p, const struct probe_record *record)

@@ -30,7 +30,7 @@ enum probe_kind {
     PROBE_CONNECT,     // a connection: address: the peer; or a communicator of NCCL: size, peer: this rank
     PROBE_COLLECTIVE,  // of MPI or NCCL: op, type, count, bytes, size
     PROBE_POINT,       // point to point of MPI or NCCL: op SEND or RECEIVE, peer
-    PROBE_UNSEEN,      // a call that moves bytes which this probe cannot count; counter.event is its name
+    PROBE_UNSEEN,      // a call whose bytes this probe cannot count; counter.event is its name, op: enum probe_missed
     PROBE_KINDS
 };
 
@@ -52,6 +52,8 @@ enum probe_scope {
     PROBE_LEVEL       // no change: the level at the end of the phase
 };
 enum probe_told { PROBE_COUNTED, PROBE_UNCOUNTED }; // UNCOUNTED: the event is not available, value is PAPI's error
+
+enum probe_missed { PROBE_MISSED_TRAFFIC, PROBE_MISSED_MEMORY };
 
 struct probe_record {
     uint64_t time_ns;    // CLOCK_MONOTONIC at the start of the call

@@ -104,6 +104,9 @@ json_t *probe_store(const struct probe_case *by_rank, int ranks, const char *con
         set_count(o, "unseen", p->unseen);
         if (p->unseen_call != NULL)
             json_object_set_new(o, "unseen_call", json_string(p->unseen_call));
+        set_count(o, "untracked", p->untracked);
+        if (p->untracked_call != NULL)
+            json_object_set_new(o, "untracked_call", json_string(p->untracked_call));
         for (int i = 0; i < p->phase_count; i++)
             json_array_append_new(phases, phase_json(&p->phases[i], zero_s));
         json_object_set_new(o, "phases", phases);
@@ -156,7 +159,7 @@ static bool read_traffic(json_t *list, struct probe_phase *out)
         if (kind < 0 || json_array_size(t) != 8)
             return false;
         out->traffic[i] = (struct probe_traffic){(enum probe_kind)kind, op_of(json_array_get(t, 1)), type_of(json_array_get(t, 2)), (int)whole(t, 3), 0,
-                                                 whole(t, 4), whole(t, 5), whole(t, 6), seconds(t, 7)};
+                                                 whole(t, 4), whole(t, 5), whole(t, 6), seconds(t, 7), false};
     }
     return true;
 }
@@ -201,7 +204,9 @@ static bool read_rank(json_t *o, struct probe_stored *out, int r)
     struct error error;
     *p = (struct probe_case){.rank = (int)json_integer_value(json_object_get(o, "rank")), .lost = json_integer_value(json_object_get(o, "lost")),
                              .unseen = json_integer_value(json_object_get(o, "unseen")),
-                             .unseen_call = json_string_value(json_object_get(o, "unseen_call"))};
+                             .unseen_call = json_string_value(json_object_get(o, "unseen_call")),
+                             .untracked = json_integer_value(json_object_get(o, "untracked")),
+                             .untracked_call = json_string_value(json_object_get(o, "untracked_call"))};
     if (names == NULL || !json_is_array(phases) || (names[0] != 0 && !probe_set(names, &p->probes, &error)))
         return false;
     p->phases = memory_zeros(json_array_size(phases) + 1, sizeof *p->phases);

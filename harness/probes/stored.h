@@ -1,6 +1,6 @@
 // What the probes of a case saw, as the results store keeps it: JSON of phases and of one step's calls, which the reports read back.
 //
-// {"ranks": [{"rank", "probes": "heap,mpi", "lost", "unseen", "unseen_call",
+// {"ranks": [{"rank", "probes": "heap,mpi", "lost", "unseen", "unseen_call", "untracked", "untracked_call",
 //             "phases": [{"name", "step", "us": [begin, end], "heap": [begin, end, peak], "map", "device",
 //                         "traffic": [[kind, op, type, size, calls, bytes, wire, us]], "counters": {event: value}}],
 //             "step", "spans": [[kind, op, begin us, end us, bytes]]}]}

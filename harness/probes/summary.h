@@ -19,6 +19,7 @@ struct probe_traffic {
     uint64_t peer;         // sockets: address << 16 | port; else 0
     int64_t calls, bytes, wire; // as in record.h, added up
     double seconds;        // within the calls
+    bool number;           // of collectives of at most 8 bytes a rank: a norm, a count of tokens
 };
 
 // Live bytes at the begin and the end of the phase, and the largest in it. From the first mark of the case on; it may be negative.
@@ -44,6 +45,8 @@ struct probe_case {
     int64_t lost;              // records for which there was no room
     int64_t unseen;            // calls that move bytes which no probe counts
     const char *unseen_call;   // the first of them
+    int64_t untracked;         // calls after which memory may come or go that no probe counts
+    const char *untracked_call;
     int phase_count;
     struct probe_phase *phases;
     void *owned;

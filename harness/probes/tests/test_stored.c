@@ -15,9 +15,9 @@
 #include "harness/probes/stored.h"
 #include "harness/protocol/tests/temporary.h"
 
-static struct probe_traffic gather = {PROBE_COLLECTIVE, PROBE_ALL_GATHER, PROBE_F32, 2, 0, 3, 1200, 600, 0.0005};
-static struct probe_traffic sends[] = {{PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 77, 2, 100, 0, 0},
-                                       {PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 78, 5, 900, 0, 0.001}};
+static struct probe_traffic gather = {PROBE_COLLECTIVE, PROBE_ALL_GATHER, PROBE_F32, 2, 0, 3, 1200, 600, 0.0005, false};
+static struct probe_traffic sends[] = {{PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 77, 2, 100, 0, 0, false},
+                                       {PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 78, 5, 900, 0, 0.001, false}};
 static struct probe_counter counter = {.event = "PAPI_TOT_CYC", .value = 123456789012};
 static struct probe_phase phases[2][2] = {
     {{.name = "forward", .step = 0, .begin_s = 100, .end_s = 100.25, .heap = {-5, 10, 4096}, .traffic_count = 1, .traffic = &gather},
@@ -25,7 +25,7 @@ static struct probe_phase phases[2][2] = {
     {{.name = "forward", .step = 0, .begin_s = 99.5, .end_s = 100, .traffic_count = 2, .traffic = sends},
      {.name = "step", .step = 1, .begin_s = 100, .end_s = 101}}};
 static const struct probe_case sample[2] = {{.rank = 0, .probes = 1u << PROBE_HEAP | 1u << PROBE_MPI, .phase_count = 2, .phases = phases[0]},
-                                            {.rank = 1, .probes = 1u << PROBE_SOCKET, .lost = 4, .unseen = 2, .unseen_call = "io_uring_enter",
+                                            {.rank = 1, .probes = 1u << PROBE_SOCKET, .lost = 4, .unseen = 2, .unseen_call = "io_uring_enter", .untracked = 3, .untracked_call = "cuMemCreate",
                                              .phase_count = 2, .phases = phases[1]}};
 
 static void what_was_seen_comes_back(void **state)
@@ -42,6 +42,8 @@ static void what_was_seen_comes_back(void **state)
     assert_true(a->lost == 0 && a->unseen == 0 && a->unseen_call == NULL);
     assert_true(b->lost == 4 && b->unseen == 2);
     assert_string_equal(b->unseen_call, "io_uring_enter");
+    assert_true(a->untracked == 0 && a->untracked_call == NULL && b->untracked == 3);
+    assert_string_equal(b->untracked_call, "cuMemCreate");
     assert_int_equal(a->phase_count, 2);
     assert_string_equal(a->phases[1].name, "step");
     assert_true(fabs(a->phases[0].begin_s - 0.5) < 1e-6 && fabs(a->phases[1].end_s - 1) < 1e-6 && b->phases[0].begin_s == 0);

@@ -39,10 +39,20 @@ static void tells_units(struct probed *s) { json_object_set_new(json_object_get(
 static void less_wire(struct probed *s) { probed_find(s->own, 1, "forward")->traffic[0].wire -= 40; }
 static void unseen(struct probed *s)
 {
-    s->own->probes[0].unseen = 3;
+    s->own->probes[0].unseen = probed_find(s->own, 0, "forward")->unseen = 3;
     s->own->probes[0].unseen_call = "MPI_Put";
 }
-static void unseen_before(struct probed *s) { s->members[1].probes[0].unseen = 3; }
+static void unseen_before(struct probed *s) { s->members[1].probes[0].unseen = probed_find(&s->members[1], 0, "forward")->unseen = 3; }
+static void unseen_at_start(struct probed *s) // as by a store that ranks meet at
+{
+    s->own->probes[0].unseen = probed_find(s->own, 0, "case")->unseen = 3;
+    s->own->probes[0].unseen_call = "io_uring_enter";
+}
+static void untracked(struct probed *s)
+{
+    s->own->probes[1].untracked = 1;
+    s->own->probes[1].untracked_call = "cuMemCreate";
+}
 static void says_nothing(struct probed *s)
 {
     struct answer *a = &s->own->answers[1];
@@ -83,6 +93,7 @@ static const struct row {
     {"traffic-counts", FULL, {.probes = MPI, .moves = "forward: all-gather f32 4x464, reduce-scatter f32 2x232"}, VERDICT_PASS, "", ""}, // no mark of the backward
     {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER}, VERDICT_PASS, "", ""},
     {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 1x232"}, VERDICT_PASS, "", ""}, // one bucket
+    {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 2x232, all-reduce f32 1x4", .fault = tells_units}, VERDICT_PASS, "", ""}, // and a loss
     {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 1x232", .fault = tells_units}, VERDICT_FAIL, "1 calls of 232 bytes, expected 2 of 232", "Z28"},
     {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 5x232"}, VERDICT_FAIL, "5 calls of 232 bytes, expected 2 of 232: gradients are reduced more than once", "Z28"},
     {"traffic-counts", HYBRID, {.probes = MPI, .moves = "forward: all-gather/2 f32 2x232; backward: all-gather/2 f32 2x232, reduce-scatter/2 f32 2x232, all-reduce/2 f32 2x116"}, VERDICT_PASS, "", ""},
@@ -134,6 +145,8 @@ static const struct row {
     {"traffic-bytes", SMALL("full", "1"), {.probes = SOCKET, .moves = "forward: ; backward: "}, VERDICT_PASS, "0 bytes sent by a rank", ""},
     {"traffic-bytes", SMALL("full", "1"), {.probes = SOCKET, .moves = "forward: send 1x20000; backward: "}, VERDICT_FAIL, "20000 bytes sent by a rank, at most 0", "Z28"},
     {"traffic-bytes", FULL, {.probes = MPI, .moves = FORWARD BACKWARD, .fault = unseen}, VERDICT_SKIP, "rank 0 may move bytes by MPI_Put", ""},
+    {"traffic-bytes", FULL, {.probes = MPI, .moves = FORWARD BACKWARD, .fault = unseen_at_start}, VERDICT_PASS, "", ""},
+    {"traffic-bytes", FULL, {.probes = MPI | SOCKET, .moves = "forward: ; backward: ; observe: ", .fault = unseen_at_start}, VERDICT_SKIP, "rank 0 may move bytes by io_uring_enter", ""},
     {"traffic-bytes", FULL, {.probes = MPI | SOCKET, .moves = "forward: point 4x464; backward: point 1x1"}, VERDICT_SKIP, "their kinds and payloads are unseen", ""},
     {"traffic-bytes", FULL, {.probes = MPI, .moves = "forward: ; backward: ; observe: "}, VERDICT_SKIP, "the socket probe is not loaded", ""},
     {"traffic-bytes", FULL, {.probes = MPI | SOCKET, .moves = "forward: ; backward: ; observe: "}, VERDICT_BROKEN, "no probe saw a byte move between 2 ranks", ""},
@@ -172,6 +185,7 @@ static const struct row {
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.shared = 8}}, VERDICT_FAIL, "holds 2 +- ", "Z27"}, // what it should hold is not there
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.shared = 16, .last_rank = 3}}, VERDICT_FAIL, "rank 3 holds 7 +- ", "Z27"},
     {"memory-rest", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}, .fault = swells}, VERDICT_BROKEN, "oints scatter", ""},
+    {"memory-rest", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}, .fault = untracked}, VERDICT_SKIP, "rank 1 may hold memory by cuMemCreate, which no probe counts", ""},
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "over 3 meshes: a = ", ""},
     {"memory-scaling", LAYERS("none", "[2, 3, 4]"), {.probes = HEAP, .live = {.whole = 16}}, VERDICT_PASS, "the strategy has a = 16, b = 0", ""},
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.whole = 8, .shared = 8}}, VERDICT_FAIL, "a = 8 +- ", "Z27"},
