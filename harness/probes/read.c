@@ -96,11 +96,12 @@ static void add_traffic(struct probe_phase *p, const struct probe_record *r)
     to->seconds += r->duration_ns / 1e9;
 }
 
-static void add_unseen(struct reading *r, const struct probe_record *record)
+static void add_unseen(struct reading *r, struct probe_phase *p, const struct probe_record *record)
 {
     bool memory = record->op == PROBE_MISSED_MEMORY;
     if ((*(memory ? &r->out->untracked : &r->out->unseen))++ == 0)
         *(memory ? &r->out->untracked_call : &r->out->unseen_call) = keep_name(r, record->counter.event);
+    p->unseen += !memory;
 }
 
 static void add_counter(struct reading *r, struct probe_phase *p, const struct probe_record *record)
@@ -125,7 +126,7 @@ static void add(struct reading *r, const struct probe_record *record)
         add_live(r, (int)(record->kind - PROBE_HEAP_LIVE), record->bytes);
         break;
     case PROBE_SEND: case PROBE_RECEIVE: case PROBE_COLLECTIVE: case PROBE_POINT: add_traffic(p, record); break;
-    case PROBE_UNSEEN: add_unseen(r, record); break;
+    case PROBE_UNSEEN: add_unseen(r, p, record); break;
     case PROBE_NOTHING: case PROBE_CONNECT: case PROBE_KINDS: break;
     }
 }

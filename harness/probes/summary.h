@@ -33,6 +33,7 @@ struct probe_phase {
     int step;
     double begin_s, end_s;     // CLOCK_MONOTONIC; end of the last: its last record
     struct probe_live heap, map, device;
+    int64_t unseen;            // calls in it that move bytes which no probe counts
     int traffic_count;
     struct probe_traffic *traffic;
     int counter_count;

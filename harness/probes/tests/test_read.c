@@ -155,6 +155,7 @@ static void test_phases(void **state)
     assert_int_equal(p[3].heap.end, 3000 + 8000); // to the mark of the next case
     assert_int_equal(p[2].counter_count, 1);
     assert_string_equal(p[2].counters[0].event, "perf::CYCLES");
+    assert_true(p[2].unseen == 0 && p[3].unseen == 2);
     assert_int_equal(p[2].counters[0].value, 77);
     probe_case_free(&c);
     assert_null(c.phases);
