@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/probes/file.h"
+#include "harness/probes/preload/calls.h"
 #include "harness/probes/summary.h"
 #include "harness/protocol/memory.h"
 
@@ -79,6 +80,7 @@ static bool is_number(const struct probe_record *r)
 static void add_traffic(struct probe_phase *p, const struct probe_record *r)
 {
     bool socket = r->kind == PROBE_SEND || r->kind == PROBE_RECEIVE;
+    p->on_device |= !socket && r->call >= CALLS_NCCL;
     struct probe_traffic t = {.kind = (enum probe_kind)r->kind, .peer = socket ? r->address : 0};
     if (!socket)
         t.op = (enum probe_op)r->op, t.type = (enum probe_type)r->type, t.size = r->size, t.number = is_number(r);
@@ -112,6 +114,19 @@ static void add_counter(struct reading *r, struct probe_phase *p, const struct p
                                                              (enum probe_scope)record->op, counted ? 0 : (int)record->counter.value};
 }
 
+// Noted at the mark that ends the phase, or at the first mark of a rank's later thread, which ends none.
+static void add_processor(struct probe_phase *p, const struct probe_record *record)
+{
+    p->process_s += record->bytes / 1e9;
+    p->thread_s += record->count / 1e9;
+}
+
+static void add_wait(struct probe_phase *p, const struct probe_record *record)
+{
+    p->waits = plus(p->waits, record->count);
+    p->wait_s += record->duration_ns / 1e9;
+}
+
 static void add(struct reading *r, const struct probe_record *record)
 {
     struct probe_phase *p = r->out->phase_count ? &r->out->phases[r->out->phase_count - 1] : NULL;
@@ -127,7 +142,9 @@ static void add(struct reading *r, const struct probe_record *record)
         break;
     case PROBE_SEND: case PROBE_RECEIVE: case PROBE_COLLECTIVE: case PROBE_POINT: add_traffic(p, record); break;
     case PROBE_UNSEEN: add_unseen(r, p, record); break;
-    case PROBE_NOTHING: case PROBE_CONNECT: case PROBE_KINDS: break;
+    case PROBE_WAIT: add_wait(p, record); break;
+    case PROBE_PROCESSOR: add_processor(p, record); break;
+    case PROBE_NOTHING: case PROBE_CONNECT: case PROBE_ENDED: case PROBE_KINDS: break;
     }
 }
 

@@ -8,7 +8,7 @@
 #include "harness/protocol/memory.h"
 
 static const char *const kind_names[PROBE_KINDS] = {[PROBE_SEND] = "send", [PROBE_RECEIVE] = "receive", [PROBE_COLLECTIVE] = "collective",
-                                                    [PROBE_POINT] = "point"};
+                                                    [PROBE_POINT] = "point", [PROBE_WAIT] = "wait"};
 
 static json_t *microseconds(double s) { return json_integer((json_int_t)llround(1e6 * s)); }
 
@@ -59,6 +59,8 @@ static json_t *phase_json(const struct probe_phase *p, double zero_s)
     set_live(o, "map", &p->map);
     set_live(o, "device", &p->device);
     set_list(o, "traffic", traffic_json(p));
+    if (p->waits > 0)
+        json_object_set_new(o, "wait", json_pack("[I, o]", (json_int_t)p->waits, microseconds(p->wait_s)));
     for (int i = 0; i < p->counter_count; i++) {
         if (p->counters[i].reason != 0)
             continue; // an event that was not available has no value
@@ -178,6 +180,8 @@ static bool read_phase(json_t *o, struct probe_phase *out)
     *out = (struct probe_phase){.name = json_string_value(json_object_get(o, "name")), .step = (int)json_integer_value(json_object_get(o, "step")),
                                 .begin_s = seconds(us, 0), .end_s = seconds(us, 1), .heap = live_of(json_object_get(o, "heap")),
                                 .map = live_of(json_object_get(o, "map")), .device = live_of(json_object_get(o, "device"))};
+    out->waits = whole(json_object_get(o, "wait"), 0);
+    out->wait_s = seconds(json_object_get(o, "wait"), 1);
     read_counters(json_object_get(o, "counters"), out);
     return read_traffic(json_object_get(o, "traffic"), out) && out->name != NULL && json_array_size(us) == 2;
 }

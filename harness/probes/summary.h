@@ -34,6 +34,10 @@ struct probe_phase {
     double begin_s, end_s;     // CLOCK_MONOTONIC; end of the last: its last record
     struct probe_live heap, map, device;
     int64_t unseen;            // calls in it that move bytes which no probe counts
+    int64_t waits;             // calls in which the thread that sets the marks waited,
+    double wait_s;             // and for how long
+    double process_s, thread_s;// processor time of all its threads, and of that one
+    bool on_device;            // some communication runs on a device: NCCL's
     int traffic_count;
     struct probe_traffic *traffic;
     int counter_count;

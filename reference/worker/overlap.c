@@ -1,11 +1,11 @@
 // Exposed communication of the reference's step. See overlap.h.
 #include "reference/worker/overlap.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/probes/interval.h"
 #include "reference/engine/engine.h"
 #include "reference/worker/bench.h"
 #include "reference/worker/serve.h"
@@ -13,32 +13,10 @@
 enum { DEFAULT_STEPS = 40, WARM_UP = 2 };
 enum way { REAL, FREE, SERIAL, WAYS };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// The d-th smallest and d-th largest of n bound the median with at least 95 %: d is the largest with 2 P(B(n, 1/2) < d) <= 5 %. With
-// fewer than six there is no such pair: the extremes.
-static int order_of_interval(int n)
-{
-    double term = pow(0.5, n), below = 0;
-    int d = 0;
-    while (below + term <= 0.025 && d < n / 2) {
-        below += term;
-        term = term * (n - d) / (d + 1);
-        d++;
-    }
-    return d > 0 ? d : 1;
-}
-
 static void put_median(const char *name, double *values, int n)
 {
-    qsort(values, (size_t)n, sizeof *values, compare);
-    int d = order_of_interval(n);
-    double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-    printf(", \"%s\": [%.9g, %.9g, %.9g]", name, median, values[d - 1], values[n - d]);
+    struct interval i = interval_of(values, n);
+    printf(", \"%s\": [%.9g, %.9g, %.9g]", name, i.median, i.low, i.high);
 }
 
 static void put_summary(double (*seconds)[WAYS], int n)
