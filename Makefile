@@ -94,8 +94,8 @@ PROGRAMS := $(if $(CLI),$(BUILD)/fsdpmark) $(if $(WORKER),$(BUILD)/fsdp-referenc
 
 # Preloaded into workers: one library per file of the name of a probe, over the one that the other files make (docs/probes.md).
 PROBE_FOLDER := harness/probes/preload
-PROBES := $(filter heap socket mpi nccl cuda $(if $(PAPI),papi),$(patsubst $(PROBE_FOLDER)/%.c,%,$(call src,$(PROBE_FOLDER))))
-PROBE_BASE := $(filter-out $(foreach p,heap socket mpi nccl cuda papi,$(PROBE_FOLDER)/$(p).c),$(call src,$(PROBE_FOLDER)))
+PROBES := $(filter heap socket mpi nccl cuda wait $(if $(PAPI),papi),$(patsubst $(PROBE_FOLDER)/%.c,%,$(call src,$(PROBE_FOLDER))))
+PROBE_BASE := $(filter-out $(foreach p,heap socket mpi nccl cuda papi wait,$(PROBE_FOLDER)/$(p).c),$(call src,$(PROBE_FOLDER)))
 PROBE_LIBS := $(BUILD)/libfsdpmark-probe.so $(PROBES:%=$(BUILD)/libfsdpmark-probe-%.so)
 PROBE_NEEDS_papi := $(if $(PAPI),$(shell pkg-config --libs papi))
 

@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 python=$build/venv/bin/python
 libraries=$build/libfsdpmark-probe.so words=
-for probe in heap socket mpi nccl cuda; do
+for probe in heap socket mpi nccl cuda wait; do
     [ -f "$build/libfsdpmark-probe-$probe.so" ] || continue
     libraries=$libraries:$build/libfsdpmark-probe-$probe.so words=$words${words:+,}$probe
 done

@@ -178,7 +178,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, as mpirun reads them"},
         {"deadline", 0, OPTION_SECONDS, &r.deadline_s, "S", "seconds without an event that make a hang (60); a start gets three times that"},
         {"budget", 0, OPTION_RATIO, &r.budget, "X", "ratio to the measured noise allowed in the calibrated layer"},
-        {"probes", 0, OPTION_TEXT, &r.probes, "LIST", "none, or some of heap,socket,mpi,nccl,cuda,papi; default as the profile says (docs/probes.md)"},
+        {"probes", 0, OPTION_TEXT, &r.probes, "LIST", "none, or some of heap,socket,mpi,nccl,cuda,papi,wait; default as the profile says (docs/probes.md)"},
         {"counters", 0, OPTION_TEXT, &r.counters, "EVENTS", "PAPI events to count in each phase, or default (docs/probes.md)"},
         {"waivers", 0, OPTION_TEXT, &r.waivers, "FILE", "known failures; default those of the suite (docs/waivers.md)"},
         {"no-waivers", 0, OPTION_FLAG, &r.no_waivers, NULL, "every FAIL counts"},

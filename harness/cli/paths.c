@@ -10,6 +10,7 @@
 #include "harness/cli/cli.h"
 #include "harness/protocol/memory.h"
 #include "harness/report/counters.h"
+#include "harness/report/exposed.h"
 
 static char *program_folder(const struct cli *cli)
 {
@@ -105,4 +106,5 @@ void cli_print_table(const struct stored_run *run, bool verbose, FILE *out)
     struct report_options o = {.color = terminal && getenv("NO_COLOR") == NULL, .verbose = verbose, .columns = report_columns(out)};
     report_table(run, &o, out);
     report_counters(run, out);
+    report_exposed(run, out);
 }

@@ -42,9 +42,9 @@ const char *memory_classes(const struct fsdp_case *c)
 static bool ends(const struct fsdp_case *c, const struct probe_case *p)
 {
     int last = -1;
-    bool marked = false;
     for (int i = 0; i < c->program_length; i++)
         last = c->program[i].verb == VERB_STEP ? c->program[i].step : last;
+    bool marked = last < 0;
     for (int i = 0; i < p->phase_count; i++)
         marked |= p->phases[i].step == last && strcmp(p->phases[i].name, "step") == 0;
     return marked;
@@ -62,6 +62,8 @@ bool memory_usable(const struct evidence *e, struct finding *f)
             finding_broken(f, "rank %d: no probe of memory was loaded (%lld records lost)", r, (long long)p->lost);
         else if (p->lost > 0)
             finding_broken(f, "rank %d: %lld records were lost for want of room", r, (long long)p->lost);
+        else if (p->untracked > 0)
+            finding_skip(f, "rank %d may hold memory by %s, which no probe counts", r, p->untracked_call);
         else if (!ends(e->c, p))
             finding_broken(f, "rank %d: its records end before the last optimizer step", r);
         else
@@ -104,19 +106,20 @@ static int first_step(const struct probe_case *p)
     return -1;
 }
 
-// Of all phases of that name in the step: of all its microbatches.
-static double peak_of_step(const struct probe_case *p, const char *name, int step)
+// Of all phases of that name in the step: the largest peak of all its microbatches, or what the last of them leaves.
+static double live_of_step(const struct probe_case *p, const char *name, int step, bool rest)
 {
     double most = -INFINITY;
     for (int i = 0; i < p->phase_count; i++)
         if (p->phases[i].step == step && strcmp(p->phases[i].name, name) == 0)
-            most = fmax(most, live_peak(&p->phases[i]));
+            most = rest ? live_end(&p->phases[i]) : fmax(most, live_peak(&p->phases[i]));
     return most;
 }
 
 bool memory_live(const struct probe_case *p, const struct memory_claim *claim, enum memory_phase phase, double *bytes, struct error *error)
 {
-    const char *name = phase == MEMORY_REST ? "step" : memory_phase_name(phase);
+    bool rest = phase == MEMORY_REST;
+    const char *name = rest ? "step" : memory_phase_name(phase);
     int first = first_step(p), seen = 0;
     *bytes = INFINITY;
     for (int i = 0; i < p->phase_count; i++) {
@@ -124,9 +127,9 @@ bool memory_live(const struct probe_case *p, const struct memory_claim *claim, e
         if (strcmp(at->name, name) != 0 || at->step < first + SETTLED)
             continue;
         seen++;
-        *bytes = phase == MEMORY_REST ? live_end(at) : fmin(*bytes, peak_of_step(p, name, at->step));
+        *bytes = fmin(*bytes, live_of_step(p, name, at->step, rest));
     }
-    if (phase == MEMORY_REST && claim != NULL && claim->told)
+    if (rest && claim != NULL && claim->told)
         *bytes -= claim->working;
     return seen > 0 || error_set(error, "rank %d: no phase '%s' after step %d was marked", p->rank, name, first + SETTLED - 1);
 }
@@ -200,21 +203,23 @@ bool memory_has_line(const struct evidence *e)
 
 // ---- lines ----
 
+static bool whole(const struct probed_case *at, int rank) { return at->probes[rank].lost == 0 && at->probes[rank].untracked == 0 && ends(at->c, &at->probes[rank]); }
+
 static bool rank_line(const struct probed_case *cases, int count, int rank, enum memory_phase phase, struct slope *out, struct error *error)
 {
     double x[SERIES], y[SERIES];
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = cases[i].claims != NULL ? &cases[i].claims[rank] : NULL;
         x[i] = memory_parameters(cases[i].c);
-        if (cases[i].probes[rank].lost > 0)
-            return error_set(error, "rank %d: %lld records of %s were lost", rank, (long long)cases[i].probes[rank].lost, cases[i].c->id);
+        if (!whole(&cases[i], rank))
+            return error_set(error, "rank %d: its records of %s are not whole", rank, cases[i].c->id);
         if (!memory_live(&cases[i].probes[rank], claim, phase, &y[i], error))
             return false;
     }
     return slope_fit(count, x, y, out) || error_set(error, "rank %d: %d points have no line", rank, count);
 }
 
-bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memory_phase phase, struct memory_line *out, struct error *error)
+bool memory_rank_line(const struct evidence *e, const struct fsdp_case *c, int rank, enum memory_phase phase, struct slope *out, struct error *error)
 {
     struct memory_claim *own = calloc((size_t)e->world_size, sizeof *own);
     struct probed_case cases[SERIES];
@@ -222,15 +227,21 @@ bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memor
         own[r] = memory_claim_of(&e->answers[r]);
     int count = own != NULL ? sizes(e, c, own, cases) : 0, different = different_sizes(cases, count);
     bool fits = different >= MEMORY_SIZES || error_set(error, "%d parameter counts of this case so far, a line needs %d", different, MEMORY_SIZES);
-    *out = (struct memory_line){0};
-    for (int r = 0; fits && r < c->world_size; r++) {
-        struct slope fit;
-        fits = rank_line(cases, count, r, phase, &fit, error);
-        if (fits && (r == 0 || judge_worse(fit.slope, out->fit.slope) == fit.slope))
-            *out = (struct memory_line){fit, r};
-    }
+    fits = fits && rank_line(cases, count, rank, phase, out, error);
     free(own);
     return fits;
+}
+
+bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memory_phase phase, struct memory_line *out, struct error *error)
+{
+    struct slope fit;
+    for (int r = 0; r < c->world_size; r++) {
+        if (!memory_rank_line(e, c, r, phase, &fit, error))
+            return false;
+        if (r == 0 || judge_worse(fit.slope, out->fit.slope) == fit.slope)
+            *out = (struct memory_line){fit, r};
+    }
+    return true;
 }
 
 int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
@@ -243,17 +254,10 @@ int memory_claim_line(const struct evidence *e, int rank, struct slope *out)
     for (int i = 0; i < count; i++) {
         const struct memory_claim *claim = i == 0 ? &own : cases[i].claims != NULL ? &cases[i].claims[rank] : &none;
         x[i] = claim->rest + claim->working;
-        if (!claim->told || cases[i].probes[rank].lost > 0 || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
+        if (!claim->told || !whole(&cases[i], rank) || !memory_live(&cases[i].probes[rank], &none, MEMORY_REST, &y[i], &ignored))
             return 0;
     }
     return slope_fit(count, x, y, out) ? different_sizes(cases, count) : 0;
-}
-
-void memory_resolved(struct finding *f, const char *what, const struct slope *fit, double theory)
-{
-    if (!judge_compare(fit->slope_half, theory / 2) && judge_compare((fit->slope - theory) / theory, MEMORY_TOLERANCE))
-        finding_broken(f, "%s: %.4g +- %.2g bytes of a parameter over %d sizes: the points scatter too much to tell it from %.4g", what, fit->slope, fit->slope_half,
-                       fit->count, theory);
 }
 
 bool memory_whole_parameters(const struct evidence *e)

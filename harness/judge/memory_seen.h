@@ -1,9 +1,9 @@
 // What the probes saw of a rank's memory, and its slope over the sizes of a case: bytes of a parameter on a rank.
 //
 // Live bytes are those of the heap, of anonymous mappings and of device memory together, whichever probes saw them, from the begin of the
-// case on. Rest is the end of the last optimizer step, when gradients are there still; the peak of a phase is that of the step where it
-// is least, the first two left out, in which optimizers make their states and frameworks lay out their buffers: how many units are in flight at once
-// varies with the clock, and what is held too long is held in every step. What a rank says to have allocated once for all (struct memory_claim) is working memory at
+// case on. Rest is the end of an optimizer step, when gradients are there still; the peak of a phase is that of a step. Of the steps the one where it
+// is least, the first two left out, in which optimizers make their states and frameworks lay out their buffers: how many units are in flight at once, and
+// when a thread lets go of the last, varies with the clock, by a whole unit in one step of four; what is held too long is held in every step. What a rank says to have allocated once for all (struct memory_claim) is working memory at
 // rest too; it is taken off there, and only there: the peaks hold the rank to the whole.
 // The same case at several parameter counts P, at a fixed number of ranks, gives a line over P; what does not grow with P (the interpreter,
 // the libraries, one unit's buffers where all units are alike) is its intercept, and cancels.
@@ -14,9 +14,8 @@
 #include "harness/judge/memory_model.h"
 #include "harness/judge/slope.h"
 
-enum { MEMORY_SIZES = 3 };          // parameter counts that a line needs
+enum { MEMORY_SIZES = 4 };          // parameter counts that a line needs: with three its interval is four times as wide
 #define MEMORY_LEAST_PARAMETERS 1e5 // below, a framework's own objects outweigh the tensors
-#define MEMORY_TOLERANCE 0.03       // of the bytes of a parameter
 
 // Do the memory checks judge this case: a probe of memory was asked for, and the case is large enough to show anything?
 bool memory_applies(const struct evidence *e);
@@ -39,10 +38,9 @@ int memory_size_count(const struct evidence *e, const struct fsdp_case *c);
 // A case of each mesh with MEMORY_SIZES sizes, among those that differ from e's in layers, ranks and mesh alone: at most `capacity`.
 int memory_meshes(const struct evidence *e, const struct fsdp_case **out, int capacity);
 
-// The line over the sizes of `c`, of the rank whose slope is the largest. Errors: fewer than MEMORY_SIZES sizes, a phase that is not there.
-// BROKEN where a slope near the theory is told no better than to a half of it: the points scatter, and a PASS would be chance.
-void memory_resolved(struct finding *f, const char *what, const struct slope *fit, double theory);
-
+// The line of a rank over the sizes of `c`. Errors: fewer than MEMORY_SIZES sizes, a phase that is not there.
+bool memory_rank_line(const struct evidence *e, const struct fsdp_case *c, int rank, enum memory_phase phase, struct slope *out, struct error *error);
+// ... of the rank whose slope is the largest.
 struct memory_line { struct slope fit; int rank; };
 bool memory_line(const struct evidence *e, const struct fsdp_case *c, enum memory_phase phase, struct memory_line *out, struct error *error);
 

@@ -19,6 +19,7 @@ struct walk {
     struct units units;
     struct rank_place place;
     struct traffic_plan plan;
+    int backwards;             // so far
 };
 
 static enum probe_type type_of(enum dtype t)
@@ -125,12 +126,13 @@ static void add_all_reduce(const struct walk *w, struct traffic_phase *phase, in
 }
 
 // later: in the backward after it, where some units are still there.
-static void gather(const struct walk *w, struct traffic_phase *phase, bool later)
+static void gather(struct walk *w, struct traffic_phase *phase, bool later)
 {
     const struct sharding_spec *s = &w->c->sharding;
     int size = later && s->reshard_ranks > 0 ? s->reshard_ranks : s->shards;
+    bool keeps = later && !(w->choice->kept_later && w->backwards == 0);
     for (int u = 0; u < w->units.count; u++) {
-        bool kept = later && ((w->choice->root_kept && w->units.root && u == 0) || (w->choice->last_kept && u == w->units.count - 1));
+        bool kept = keeps && ((w->choice->root_kept && w->units.root && u == 0) || (w->choice->last_kept && u == w->units.count - 1));
         if (!kept)
             add(phase, PROBE_ALL_GATHER, size, type_of(w->c->precision.compute), 1, unit_elements(w, u, s->shards, -1));
     }
@@ -189,6 +191,7 @@ static void micro(struct walk *w, int at, bool *there)
         gather(w, phase, true);
     if (in->sync)
         reduce(w, phase, last_sync(w->c, at));
+    w->backwards++;
     *there = !sharded || (!reshards && !in->sync && w->choice->kept_unsynced);
 }
 
@@ -258,11 +261,11 @@ int traffic_choices(const struct fsdp_case *c, struct traffic_choice *out)
     bool full = shards_parameters(c), cut = s->shards > 1, reduced = s->replicas > 1;
     bool padded[] = {!cut || s->layout != SHARD_FLAT, cut && s->layout != SHARD_FLAT, cut && s->layout != SHARD_PER_PARAMETER};
     int n = 0;
-    for (int bits = 0; bits < 128; bits++) {
+    for (int bits = 0; bits < 256; bits++) {
         struct traffic_choice x = {.root_kept = bits & 1, .last_kept = bits & 2, .kept_unsynced = bits & 4, .gathers_first = bits & 8,
-                                   .reduces_all = bits & 16, .deferred = bits & 32, .split = bits & 64};
+                                   .reduces_all = bits & 16, .deferred = bits & 32, .split = bits & 64, .kept_later = bits & 128};
         bool kept = x.root_kept || x.last_kept, state = shards_state_only(c), optimizer = s->strategy == STRATEGY_OPTIMIZER;
-        if ((kept && !(full && cut && s->reshard_after_forward)) || (x.kept_unsynced && !(full && cut && !s->reshard_after_forward)) ||
+        if ((kept && !(full && cut && s->reshard_after_forward)) || (x.kept_later && !kept) || (x.kept_unsynced && !(full && cut && !s->reshard_after_forward)) ||
             (x.gathers_first && !(state && cut)) || (x.reduces_all && !(optimizer && cut)) ||
             (x.deferred && !(optimizer && cut) && !(full && reduced)) || (x.split && !reduced && !(x.reduces_all && cut)))
             continue;
@@ -279,6 +282,7 @@ const char *traffic_choice_text(const struct traffic_choice *x, char *text, size
 {
     const struct { bool is; const char *words; } parts[] = {
         {x->root_kept, "the root stays gathered from forward to backward"}, {x->last_kept, "the last unit stays gathered from forward to backward"},
+        {x->kept_later, "but not in the first"},
         {x->kept_unsynced, "parameters stay gathered after a backward without synchronisation"},
         {x->gathers_first, "parameters are gathered in the first forward of a step"}, {x->reduces_all, "gradients are all-reduced"},
         {x->deferred, "gradients are reduced once a step"}, {x->split, "an all-reduce is an exchange of parts and a gather"},

@@ -28,6 +28,7 @@ enum traffic_padding { TRAFFIC_UNPADDED, TRAFFIC_CHUNKS /* each parameter to a m
 struct traffic_choice {
     enum traffic_padding padding;
     bool root_kept, last_kept; // from forward to backward, though others are resharded
+    bool kept_later;           // from the second backward on: which units come last is known from the first
     bool kept_unsynced;        // nothing is resharded after a backward without synchronisation
     bool gathers_first;        // optimizer, grad: gathered in the first forward of a step, not after the update
     bool reduces_all;          // optimizer: an all-reduce, though only a part is needed
@@ -110,7 +111,9 @@ enum traffic_witness { TRAFFIC_UNSEEN, TRAFFIC_COLLECTIVES, TRAFFIC_POINTS, TRAF
 enum traffic_witness traffic_witness(const struct evidence *e);
 // False, and said so, where the records of e's own ranks are not there, not whole, not those of its program, or known to miss what moves bytes.
 bool traffic_usable(const struct evidence *e, struct finding *f);
-// The same of another case, whose ranks recorded `probes`.
+// Did the rank make calls in its training that may move bytes which no probe counts? Those at the start (a store that ranks meet at) are none of it.
+bool traffic_uncounted(const struct probe_case *p);
+// As traffic_usable, of another case, whose ranks recorded `probes`.
 bool traffic_complete(const struct fsdp_case *c, const struct probe_case *probes);
 // The witness that judges: collectives, also of one rank, or sockets. UNSEEN: there is none, and f has been told why.
 enum traffic_witness traffic_judged(const struct evidence *e, struct finding *f);

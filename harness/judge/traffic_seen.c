@@ -37,8 +37,7 @@ static void take(struct traffic_seen *out, struct traffic_phase *phase, const st
     out->barriers += t->op == PROBE_BARRIER ? t->calls : 0;
     if (t->op == PROBE_BARRIER || t->size < 2)
         return;
-    bool whole = t->op == PROBE_ALL_GATHER || t->op == PROBE_ALL_TO_ALL || t->op == PROBE_REDUCE_SCATTER;
-    if (t->bytes > 0 && t->bytes <= 8 * t->calls * (whole ? t->size : 1)) { // a number of each rank: a norm, a count of tokens
+    if (t->number) {
         out->scalars += t->calls;
         return;
     }
@@ -254,12 +253,20 @@ static bool follows(const struct fsdp_case *c, const struct probe_case *probes, 
     return fine;
 }
 
+bool traffic_uncounted(const struct probe_case *p)
+{
+    int64_t unseen = 0;
+    for (int i = 0; i < p->phase_count; i++)
+        unseen += trains(p->phases[i].name) ? p->phases[i].unseen : 0;
+    return unseen > 0;
+}
+
 bool traffic_complete(const struct fsdp_case *c, const struct probe_case *probes)
 {
     struct error ignored = {""};
     bool complete = true;
     for (int r = 0; r < c->world_size; r++)
-        complete &= probes[r].lost == 0 && probes[r].unseen == 0 && (traffic_unpredicted(c) != NULL || follows(c, &probes[r], r, &ignored));
+        complete &= probes[r].lost == 0 && !traffic_uncounted(&probes[r]) && (traffic_unpredicted(c) != NULL || follows(c, &probes[r], r, &ignored));
     return complete;
 }
 
@@ -277,7 +284,7 @@ bool traffic_usable(const struct evidence *e, struct finding *f)
             finding_broken(f, "rank %d: no probe of traffic was loaded, or not those of rank 0", r);
         else if (traffic_unpredicted(e->c) == NULL && !follows(e->c, p, r, &error))
             finding_broken(f, "%s", error.text);
-        else if (p->unseen > 0)
+        else if (traffic_uncounted(p))
             finding_skip(f, "rank %d may move bytes by %s, which no probe counts", r, p->unseen_call);
     }
     return !f->emitted;
@@ -292,6 +299,8 @@ enum traffic_witness traffic_judged(const struct evidence *e, struct finding *f)
         return e->probes[0].probes & (1u << PROBE_MPI | 1u << PROBE_NCCL) ? TRAFFIC_COLLECTIVES : TRAFFIC_SOCKETS;
     if (witness == TRAFFIC_POINTS)
         finding_skip(f, "its collectives are made of point-to-point calls: their kinds and payloads are unseen");
+    else if (witness == TRAFFIC_UNSEEN && e->probes[0].unseen > 0)
+        finding_skip(f, "no probe saw a byte move between the ranks; rank 0 may move bytes by %s, which no probe counts", e->probes[0].unseen_call);
     else if (witness == TRAFFIC_UNSEEN && !(e->probes[0].probes & 1u << PROBE_SOCKET))
         finding_skip(f, "no collective is seen by MPI or NCCL, and the socket probe is not loaded");
     else if (witness == TRAFFIC_UNSEEN)

@@ -85,9 +85,10 @@ bool probe_file_record(const struct probe_file *f, uint64_t i, const struct prob
         return damaged(f, i, "type", r->type, PROBE_UNCOUNTED + 1, error);
     if (kind == PROBE_COUNTER || kind == PROBE_UNSEEN)
         return text_ends(f, i, r->counter.event, sizeof r->counter.event, error);
-    if ((kind == PROBE_COLLECTIVE || kind == PROBE_POINT) && r->op >= PROBE_OPS)
+    bool moves = kind == PROBE_COLLECTIVE || kind == PROBE_POINT || kind == PROBE_ENDED;
+    if (moves && r->op >= PROBE_OPS)
         return damaged(f, i, "op", r->op, PROBE_OPS, error);
-    if ((kind == PROBE_COLLECTIVE || kind == PROBE_POINT) && r->type >= PROBE_TYPES)
+    if (moves && r->type >= PROBE_TYPES)
         return damaged(f, i, "type", r->type, PROBE_TYPES, error);
     return true;
 }

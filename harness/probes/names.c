@@ -4,7 +4,7 @@
 
 #include "harness/probes/summary.h"
 
-static const char *const probe_names[PROBE_IDS] = {"heap", "socket", "mpi", "nccl", "cuda", "papi"};
+static const char *const probe_names[PROBE_IDS] = {"heap", "socket", "mpi", "nccl", "cuda", "papi", "wait"};
 static const char *const op_names[PROBE_OPS] = {"none", "all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce",
                                                 "gather", "scatter", "all-to-all", "barrier", "send", "receive"};
 static const struct { const char *name; int bytes; } types[PROBE_TYPES] = {
@@ -33,7 +33,7 @@ bool probe_set(const char *words, unsigned *set, struct error *error)
     for (const char *at = words;; at++) {
         size_t size = strcspn(at, ", ");
         if (!add(at, size, set))
-            return error_set(error, "found probe '%.*s', expected none, or some of heap,socket,mpi,nccl,cuda,papi", (int)size, at);
+            return error_set(error, "found probe '%.*s', expected none, or some of heap,socket,mpi,nccl,cuda,papi,wait", (int)size, at);
         at += size;
         if (*at == 0)
             return true;

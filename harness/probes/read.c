@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/probes/file.h"
+#include "harness/probes/preload/calls.h"
 #include "harness/probes/summary.h"
 #include "harness/protocol/memory.h"
 
@@ -70,14 +71,21 @@ static void add_live(struct reading *r, int i, int64_t bytes)
         r->peak[i] = r->live[i];
 }
 
+static bool is_number(const struct probe_record *r)
+{
+    bool all_parts = r->op == PROBE_ALL_GATHER || r->op == PROBE_ALL_TO_ALL || r->op == PROBE_REDUCE_SCATTER;
+    return r->kind == PROBE_COLLECTIVE && r->bytes > 0 && r->bytes <= 8 * (all_parts ? r->size : 1);
+}
+
 static void add_traffic(struct probe_phase *p, const struct probe_record *r)
 {
     bool socket = r->kind == PROBE_SEND || r->kind == PROBE_RECEIVE;
+    p->on_device |= !socket && r->call >= CALLS_NCCL;
     struct probe_traffic t = {.kind = (enum probe_kind)r->kind, .peer = socket ? r->address : 0};
     if (!socket)
-        t.op = (enum probe_op)r->op, t.type = (enum probe_type)r->type, t.size = r->size;
+        t.op = (enum probe_op)r->op, t.type = (enum probe_type)r->type, t.size = r->size, t.number = is_number(r);
     struct probe_traffic *to = p->traffic, *end = p->traffic + p->traffic_count;
-    while (to < end && (to->kind != t.kind || to->op != t.op || to->type != t.type || to->size != t.size || to->peer != t.peer))
+    while (to < end && (to->kind != t.kind || to->op != t.op || to->type != t.type || to->size != t.size || to->peer != t.peer || to->number != t.number))
         to++;
     if (to == end) {
         p->traffic = memory_grow(p->traffic, (size_t)p->traffic_count, sizeof t);
@@ -90,10 +98,12 @@ static void add_traffic(struct probe_phase *p, const struct probe_record *r)
     to->seconds += r->duration_ns / 1e9;
 }
 
-static void add_unseen(struct reading *r, const struct probe_record *record)
+static void add_unseen(struct reading *r, struct probe_phase *p, const struct probe_record *record)
 {
-    if (r->out->unseen++ == 0)
-        r->out->unseen_call = keep_name(r, record->counter.event);
+    bool memory = record->op == PROBE_MISSED_MEMORY;
+    if ((*(memory ? &r->out->untracked : &r->out->unseen))++ == 0)
+        *(memory ? &r->out->untracked_call : &r->out->unseen_call) = keep_name(r, record->counter.event);
+    p->unseen += !memory;
 }
 
 static void add_counter(struct reading *r, struct probe_phase *p, const struct probe_record *record)
@@ -102,6 +112,19 @@ static void add_counter(struct reading *r, struct probe_phase *p, const struct p
     bool counted = record->type == PROBE_COUNTED;
     p->counters[p->counter_count++] = (struct probe_counter){keep_name(r, record->counter.event), counted ? record->counter.value : 0,
                                                              (enum probe_scope)record->op, counted ? 0 : (int)record->counter.value};
+}
+
+// Noted at the mark that ends the phase, or at the first mark of a rank's later thread, which ends none.
+static void add_processor(struct probe_phase *p, const struct probe_record *record)
+{
+    p->process_s += record->bytes / 1e9;
+    p->thread_s += record->count / 1e9;
+}
+
+static void add_wait(struct probe_phase *p, const struct probe_record *record)
+{
+    p->waits = plus(p->waits, record->count);
+    p->wait_s += record->duration_ns / 1e9;
 }
 
 static void add(struct reading *r, const struct probe_record *record)
@@ -118,8 +141,10 @@ static void add(struct reading *r, const struct probe_record *record)
         add_live(r, (int)(record->kind - PROBE_HEAP_LIVE), record->bytes);
         break;
     case PROBE_SEND: case PROBE_RECEIVE: case PROBE_COLLECTIVE: case PROBE_POINT: add_traffic(p, record); break;
-    case PROBE_UNSEEN: add_unseen(r, record); break;
-    case PROBE_NOTHING: case PROBE_CONNECT: case PROBE_KINDS: break;
+    case PROBE_UNSEEN: add_unseen(r, p, record); break;
+    case PROBE_WAIT: add_wait(p, record); break;
+    case PROBE_PROCESSOR: add_processor(p, record); break;
+    case PROBE_NOTHING: case PROBE_CONNECT: case PROBE_ENDED: case PROBE_KINDS: break;
     }
 }
 

@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 #define PROBE_MAGIC "fsdpprb1"
-#define PROBE_VERSION 1u
+#define PROBE_VERSION 2u
 enum { PROBE_HEADER_BYTES = 4096, PROBE_RECORD_BYTES = 64, PROBE_PHASE_BYTES = 24 };
 
 // A preloaded library each. Bit 1 << id of header.probes: it is loaded.
-enum probe_id { PROBE_HEAP, PROBE_SOCKET, PROBE_MPI, PROBE_NCCL, PROBE_CUDA, PROBE_PAPI, PROBE_IDS };
+enum probe_id { PROBE_HEAP, PROBE_SOCKET, PROBE_MPI, PROBE_NCCL, PROBE_CUDA, PROBE_PAPI, PROBE_WAITS, PROBE_IDS };
 
 enum probe_kind {
     PROBE_NOTHING,     // not, or not wholly, written
@@ -30,7 +30,10 @@ enum probe_kind {
     PROBE_CONNECT,     // a connection: address: the peer; or a communicator of NCCL: size, peer: this rank
     PROBE_COLLECTIVE,  // of MPI or NCCL: op, type, count, bytes, size
     PROBE_POINT,       // point to point of MPI or NCCL: op SEND or RECEIVE, peer
-    PROBE_UNSEEN,      // a call that moves bytes which this probe cannot count; counter.event is its name
+    PROBE_UNSEEN,      // a call whose bytes this probe cannot count; counter.event is its name, op: enum probe_missed
+    PROBE_WAIT,        // the thread that sets the marks waited: time, duration; call: the first of it; count: calls in it
+    PROBE_ENDED,       // a nonblocking collective or message is over: as its own record, from its start until the program was told
+    PROBE_PROCESSOR,   // at a mark, of the phase that ends: bytes: processor time of the process [ns], count: of the thread that sets the marks
     PROBE_KINDS
 };
 
@@ -52,6 +55,8 @@ enum probe_scope {
     PROBE_LEVEL       // no change: the level at the end of the phase
 };
 enum probe_told { PROBE_COUNTED, PROBE_UNCOUNTED }; // UNCOUNTED: the event is not available, value is PAPI's error
+
+enum probe_missed { PROBE_MISSED_TRAFFIC, PROBE_MISSED_MEMORY };
 
 struct probe_record {
     uint64_t time_ns;    // CLOCK_MONOTONIC at the start of the call

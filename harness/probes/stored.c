@@ -8,7 +8,7 @@
 #include "harness/protocol/memory.h"
 
 static const char *const kind_names[PROBE_KINDS] = {[PROBE_SEND] = "send", [PROBE_RECEIVE] = "receive", [PROBE_COLLECTIVE] = "collective",
-                                                    [PROBE_POINT] = "point"};
+                                                    [PROBE_POINT] = "point", [PROBE_WAIT] = "wait"};
 
 static json_t *microseconds(double s) { return json_integer((json_int_t)llround(1e6 * s)); }
 
@@ -59,6 +59,8 @@ static json_t *phase_json(const struct probe_phase *p, double zero_s)
     set_live(o, "map", &p->map);
     set_live(o, "device", &p->device);
     set_list(o, "traffic", traffic_json(p));
+    if (p->waits > 0)
+        json_object_set_new(o, "wait", json_pack("[I, o]", (json_int_t)p->waits, microseconds(p->wait_s)));
     for (int i = 0; i < p->counter_count; i++) {
         if (p->counters[i].reason != 0)
             continue; // an event that was not available has no value
@@ -104,6 +106,9 @@ json_t *probe_store(const struct probe_case *by_rank, int ranks, const char *con
         set_count(o, "unseen", p->unseen);
         if (p->unseen_call != NULL)
             json_object_set_new(o, "unseen_call", json_string(p->unseen_call));
+        set_count(o, "untracked", p->untracked);
+        if (p->untracked_call != NULL)
+            json_object_set_new(o, "untracked_call", json_string(p->untracked_call));
         for (int i = 0; i < p->phase_count; i++)
             json_array_append_new(phases, phase_json(&p->phases[i], zero_s));
         json_object_set_new(o, "phases", phases);
@@ -156,7 +161,7 @@ static bool read_traffic(json_t *list, struct probe_phase *out)
         if (kind < 0 || json_array_size(t) != 8)
             return false;
         out->traffic[i] = (struct probe_traffic){(enum probe_kind)kind, op_of(json_array_get(t, 1)), type_of(json_array_get(t, 2)), (int)whole(t, 3), 0,
-                                                 whole(t, 4), whole(t, 5), whole(t, 6), seconds(t, 7)};
+                                                 whole(t, 4), whole(t, 5), whole(t, 6), seconds(t, 7), false};
     }
     return true;
 }
@@ -175,6 +180,8 @@ static bool read_phase(json_t *o, struct probe_phase *out)
     *out = (struct probe_phase){.name = json_string_value(json_object_get(o, "name")), .step = (int)json_integer_value(json_object_get(o, "step")),
                                 .begin_s = seconds(us, 0), .end_s = seconds(us, 1), .heap = live_of(json_object_get(o, "heap")),
                                 .map = live_of(json_object_get(o, "map")), .device = live_of(json_object_get(o, "device"))};
+    out->waits = whole(json_object_get(o, "wait"), 0);
+    out->wait_s = seconds(json_object_get(o, "wait"), 1);
     read_counters(json_object_get(o, "counters"), out);
     return read_traffic(json_object_get(o, "traffic"), out) && out->name != NULL && json_array_size(us) == 2;
 }
@@ -201,7 +208,9 @@ static bool read_rank(json_t *o, struct probe_stored *out, int r)
     struct error error;
     *p = (struct probe_case){.rank = (int)json_integer_value(json_object_get(o, "rank")), .lost = json_integer_value(json_object_get(o, "lost")),
                              .unseen = json_integer_value(json_object_get(o, "unseen")),
-                             .unseen_call = json_string_value(json_object_get(o, "unseen_call"))};
+                             .unseen_call = json_string_value(json_object_get(o, "unseen_call")),
+                             .untracked = json_integer_value(json_object_get(o, "untracked")),
+                             .untracked_call = json_string_value(json_object_get(o, "untracked_call"))};
     if (names == NULL || !json_is_array(phases) || (names[0] != 0 && !probe_set(names, &p->probes, &error)))
         return false;
     p->phases = memory_zeros(json_array_size(phases) + 1, sizeof *p->phases);

@@ -1,11 +1,11 @@
 // What the probes of a case saw, as the results store keeps it: JSON of phases and of one step's calls, which the reports read back.
 //
-// {"ranks": [{"rank", "probes": "heap,mpi", "lost", "unseen", "unseen_call",
+// {"ranks": [{"rank", "probes": "heap,mpi", "lost", "unseen", "unseen_call", "untracked", "untracked_call",
 //             "phases": [{"name", "step", "us": [begin, end], "heap": [begin, end, peak], "map", "device",
-//                         "traffic": [[kind, op, type, size, calls, bytes, wire, us]], "counters": {event: value}}],
+//                         "traffic": [[kind, op, type, size, calls, bytes, wire, us]], "wait": [calls, us], "counters": {event: value}}],
 //             "step", "spans": [[kind, op, begin us, end us, bytes]]}]}
 // Times count from the first mark of the case on any rank. What is 0 or empty is left out. Traffic of a phase is added up over peers.
-// Spans are the communication of one step in the order of time, those of one kind with less than 1/500 of the step between them joined.
+// Spans are the communication and the waits of one step in the order of time, those of one kind with less than 1/500 of the step between them joined.
 #ifndef HARNESS_PROBES_STORED_H
 #define HARNESS_PROBES_STORED_H
 

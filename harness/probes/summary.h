@@ -19,6 +19,7 @@ struct probe_traffic {
     uint64_t peer;         // sockets: address << 16 | port; else 0
     int64_t calls, bytes, wire; // as in record.h, added up
     double seconds;        // within the calls
+    bool number;           // of collectives of at most 8 bytes a rank: a norm, a count of tokens
 };
 
 // Live bytes at the begin and the end of the phase, and the largest in it. From the first mark of the case on; it may be negative.
@@ -32,6 +33,11 @@ struct probe_phase {
     int step;
     double begin_s, end_s;     // CLOCK_MONOTONIC; end of the last: its last record
     struct probe_live heap, map, device;
+    int64_t unseen;            // calls in it that move bytes which no probe counts
+    int64_t waits;             // calls in which the thread that sets the marks waited,
+    double wait_s;             // and for how long
+    double process_s, thread_s;// processor time of all its threads, and of that one
+    bool on_device;            // some communication runs on a device: NCCL's
     int traffic_count;
     struct probe_traffic *traffic;
     int counter_count;
@@ -44,6 +50,8 @@ struct probe_case {
     int64_t lost;              // records for which there was no room
     int64_t unseen;            // calls that move bytes which no probe counts
     const char *unseen_call;   // the first of them
+    int64_t untracked;         // calls after which memory may come or go that no probe counts
+    const char *untracked_call;
     int phase_count;
     struct probe_phase *phases;
     void *owned;

@@ -43,9 +43,14 @@ bool probe_step_times(const struct probe_case *p, int step, double *begin_s, dou
     return found;
 }
 
-static bool is_traffic(uint32_t kind)
+// As what it is drawn; PROBE_NOTHING: not at all. The end of a call that only started something makes that one longer.
+static enum probe_kind kind_of(const struct probe_record *r)
 {
-    return kind == PROBE_SEND || kind == PROBE_RECEIVE || kind == PROBE_COLLECTIVE || kind == PROBE_POINT;
+    switch (r->kind) {
+    case PROBE_SEND: case PROBE_RECEIVE: case PROBE_COLLECTIVE: case PROBE_POINT: case PROBE_WAIT: return (enum probe_kind)r->kind;
+    case PROBE_ENDED: return r->op == PROBE_OP_SEND || r->op == PROBE_OP_RECEIVE ? PROBE_POINT : PROBE_COLLECTIVE;
+    default: return PROBE_NOTHING;
+    }
 }
 
 static int by_begin(const void *a, const void *b)
@@ -79,10 +84,11 @@ static int collect(const struct probe_record *records, uint64_t count, double be
     for (uint64_t i = 0; i < count; i++) {
         const struct probe_record *r = &records[i];
         double at = 1e-9 * (double)r->time_ns;
-        if (!is_traffic(r->kind) || r->op >= PROBE_OPS || at < begin_s || at > end_s)
+        enum probe_kind kind = kind_of(r);
+        if (kind == PROBE_NOTHING || r->op >= PROBE_OPS || at < begin_s || at > end_s)
             continue;
         *out = memory_grow(*out, (size_t)found, sizeof **out);
-        (*out)[found++] = (struct probe_span){(enum probe_kind)r->kind, (enum probe_op)r->op, at, at + 1e-9 * r->duration_ns, r->bytes};
+        (*out)[found++] = (struct probe_span){kind, (enum probe_op)r->op, at, at + 1e-9 * r->duration_ns, r->kind == PROBE_ENDED ? 0 : r->bytes};
     }
     if (found > 0)
         qsort(*out, (size_t)found, sizeof **out, by_begin);

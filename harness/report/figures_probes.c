@@ -229,7 +229,7 @@ void figure_traffic(const struct view *v, const struct probed *p, struct figure_
 }
 
 // ---- timeline ----
-enum timeline_part { FORWARD, BACKWARD, UPDATE, HARNESS, GATHER, REDUCE, COLLECTIVE, SENT, RECEIVED, TIMELINE_PARTS };
+enum timeline_part { FORWARD, BACKWARD, UPDATE, HARNESS, WAITED, GATHER, REDUCE, COLLECTIVE, SENT, RECEIVED, TIMELINE_PARTS };
 
 static enum timeline_part part_of_phase(const char *name) {
     if (!strcmp(name, "forward") || !strcmp(name, "micro") || !strcmp(name, "eval")) return FORWARD;
@@ -238,6 +238,7 @@ static enum timeline_part part_of_phase(const char *name) {
 }
 
 static enum timeline_part part_of_span(const struct probe_span *s) {
+    if (s->kind == PROBE_WAIT) return WAITED;
     if (s->kind == PROBE_SEND) return SENT;
     if (s->kind == PROBE_RECEIVE) return RECEIVED;
     if (s->kind != PROBE_COLLECTIVE) return COLLECTIVE;
@@ -245,10 +246,10 @@ static enum timeline_part part_of_span(const struct probe_span *s) {
     return s->op == PROBE_ALL_GATHER ? GATHER : reduces ? REDUCE : COLLECTIVE;
 }
 
-// Lanes of a rank's row, from above: phases, calls, bytes taken by sockets, bytes given.
+// Lanes of a rank's row, from above: phases, and over their lower half the waits within them; calls, bytes taken by sockets, bytes given.
 static void lane(enum timeline_part k, double row, double *low, double *high) {
     static const double lanes[TIMELINE_PARTS][2] = {[FORWARD] = {-0.42, -0.08}, [BACKWARD] = {-0.42, -0.08}, [UPDATE] = {-0.42, -0.08}, [HARNESS] = {-0.42, -0.08},
-        [GATHER] = {-0.04, 0.12}, [REDUCE] = {-0.04, 0.12}, [COLLECTIVE] = {-0.04, 0.12}, [SENT] = {0.14, 0.27}, [RECEIVED] = {0.28, 0.41}};
+        [WAITED] = {-0.26, -0.08}, [GATHER] = {-0.04, 0.12}, [REDUCE] = {-0.04, 0.12}, [COLLECTIVE] = {-0.04, 0.12}, [SENT] = {0.14, 0.27}, [RECEIVED] = {0.28, 0.41}};
     *low = row + lanes[k][0], *high = row + lanes[k][1];
 }
 
@@ -306,8 +307,8 @@ void figure_timeline(const struct view *v, const struct probed *p, struct figure
         rows += ranks[i];
     }
     if (!panels) snprintf(f->why, sizeof f->why, "no data: no case of this run has the phases of a whole step");
-    add_words(f, " ", "A call that only starts a collective is as long as its start; what a framework waits for inside itself is not seen. Calls are drawn at least "
-              "1/1000 of the step long.");
+    add_words(f, " ", "In the phases, below: the thread that trains waits, for communication or for anything else. A nonblocking call of MPI lasts until the program is told of its end; one of NCCL as long as its "
+              "start. All are drawn at least 1/1000 of the step long.");
     figure_note(f, left_out, "implementations are left out");
     add_provenance(v, p, f);
     int left = 90, pitch = FIGURE_TICS_PX + FIGURE_LINE_PX, key = FIGURE_TOP_PX + rows * LANES_PX + panels * pitch, titles = 0;

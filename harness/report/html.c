@@ -11,6 +11,7 @@
 
 #include "harness/protocol/memory.h"
 #include "harness/report/counters.h"
+#include "harness/report/exposed.h"
 #include "harness/report/svg.h"
 #include "harness/report/text.h"
 #include "results.h"
@@ -290,6 +291,7 @@ bool report_html(const struct view *v, const struct figure figures[FIGURES], con
     put_families(out, v);
     put_figures(out, figures, folder);
     counters_html(v->run, out);
+    exposed_html(v->run, out);
     put_environment(out, v->run);
     put_results(out, v);
     fputs("</body></html>\n", out);

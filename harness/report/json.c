@@ -1,10 +1,11 @@
-// JSON: {"run", "environment", "results", "counters"}, a line a result, each written before the next is made. Control characters are kept, in JSON's own escapes.
+// JSON: {"run", "environment", "results", "counters", "exposed"}, a line a result, each written before the next is made. Control characters are kept, in JSON's own escapes.
 #include "harness/report/text.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "harness/report/counters.h"
+#include "harness/report/exposed.h"
 #include "harness/report/report.h"
 #include "harness/report/view.h"
 
@@ -85,5 +86,6 @@ bool report_json(const struct stored_run *r, FILE *out) {
               fputs(",\n\"results\": [", out) >= 0;
     for (int i = 0; ok && i < v.row_count; i++) ok = put(out, i ? ",\n" : "\n", result(&v.rows[i]), 0);
     view_free(&v);
-    return ok && put(out, "\n],\n\"counters\": ", counters_json(r), JSON_INDENT(1)) && fputs("\n}\n", out) >= 0 && !fflush(out);
+    return ok && put(out, "\n],\n\"counters\": ", counters_json(r), JSON_INDENT(1)) &&
+           put(out, ",\n\"exposed\": ", exposed_json(r), JSON_INDENT(1)) && fputs("\n}\n", out) >= 0 && !fflush(out);
 }

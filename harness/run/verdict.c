@@ -6,6 +6,7 @@
 
 #include "harness/protocol/memory.h"
 #include "harness/run/counting.h"
+#include "harness/run/exposing.h"
 #include "harness/run/engine.h"
 #include "harness/run/space.h"
 #include "harness/store/verdicts.h"
@@ -193,6 +194,8 @@ static int collect_results(struct service *s, int position, struct answer *answe
         j.probe_error = unread.text[0] ? unread.text : NULL;
         if (e->plan->counters != NULL)
             counting_figures(e->plan->counters, j.probes, s->world_size, j.probe_error, figures);
+        if (e->plan->probes & (1u << PROBE_WAITS | 1u << PROBE_MPI))
+            exposing_figures(j.probes, s->world_size, j.probe_error, answers, figures);
         double began_s = launch_now();
         count = judge_case(&j, results, ENGINE_RESULTS - 1, e->state[index].digest);
         e->counts->checks_s += launch_now() - began_s;

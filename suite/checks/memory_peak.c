@@ -2,12 +2,12 @@
 //     gathered parameters that it keeps (nothing dropped after the forward: + c) and the gradients that wait for a synchronisation.
 // Source: FSDP, section 4; harness/judge/memory_model.h has the table.
 // How: the probes' peak of each phase, in that of the settled steps where it is least (timing only adds to it), as memory-rest: the slope over P with the size of a unit fixed, so that units in use are part of the intercept.
-//     An upper bound, 3 % above. A rank that allocates once for all is held to its largest phase in each.
+//     An upper bound, 3 % above, by the whole interval (harness/judge/memory_hold.h). A rank that allocates once for all is held to its largest phase in each.
 // Catches: Z27 Z30 Z13
 // Blind to: units in use at once; what is held longer than needed, but not beyond the phase's need
 #include <math.h>
 
-#include "harness/judge/memory_seen.h"
+#include "harness/judge/memory_hold.h"
 #include "suite/checks/check.h"
 
 static double theory_of(const struct evidence *e, const struct memory_model *m, enum memory_phase phase)
@@ -17,31 +17,13 @@ static double theory_of(const struct evidence *e, const struct memory_model *m, 
     return memory_claim_of(&e->answers[0]).told ? fmax(own, most) : own;
 }
 
-static void judge_phase(const struct evidence *e, struct finding *f, const struct memory_model *m, enum memory_phase phase)
-{
-    struct error error = {""};
-    struct memory_line line;
-    const char *name = memory_phase_name(phase);
-    if (!memory_line(e, e->c, phase, &line, &error)) {
-        finding_broken(f, "%s", error.text);
-        return;
-    }
-    double theory = theory_of(e, m, phase), slope = line.fit.slope;
-    char excess[MEMORY_WORDS];
-    memory_resolved(f, name, &line.fit, theory);
-    judge_figure(e, name, "bytes of a parameter", slope, theory, "bytes");
-    finding_compare(f, (slope - theory) / theory, MEMORY_TOLERANCE, "relative", memory_classes(e->c),
-                    "%s: rank %d peaks at %.4g +- %.2g bytes of a parameter over %d sizes (%s), the strategy needs %.4g%s", name, line.rank, slope,
-                    line.fit.slope_half, line.fit.count, memory_probes(e), theory, memory_model_excess(e->c, m, slope - theory, excess));
-}
-
 static void judge(const struct evidence *e, struct finding *f)
 {
     struct memory_model model = memory_model_of(e->c, memory_whole_parameters(e));
     if (!memory_usable(e, f))
         return;
     for (int p = MEMORY_FORWARD; p <= MEMORY_STEP; p++)
-        judge_phase(e, f, &model, (enum memory_phase)p);
+        memory_hold(e, f, (enum memory_phase)p, (struct memory_bound){0, theory_of(e, &model, (enum memory_phase)p)}, &model);
 }
 
 const struct check check_memory_peak = {

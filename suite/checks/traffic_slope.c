@@ -21,8 +21,8 @@
 static const double bound = 0.02;
 enum { POINTS = 16, LEAST = 3 };
 
-// incomplete: a case whose records are not whole, or NULL
-struct points { int count; const struct fsdp_case *cases[POINTS], *incomplete; double sent[POINTS], elements[POINTS]; };
+// incomplete: a case whose records are not whole, or NULL; uncounted: one that may have moved bytes that no probe counts
+struct points { int count; const struct fsdp_case *cases[POINTS], *incomplete, *uncounted; double sent[POINTS], elements[POINTS]; };
 
 // Nothing but sizes, and ranks, differs.
 static bool same_but_sizes(const struct fsdp_case *a, const struct fsdp_case *b)
@@ -32,6 +32,18 @@ static bool same_but_sizes(const struct fsdp_case *a, const struct fsdp_case *b)
     for (int i = 0; same && i < a->parameter_count; i++)
         same = strcmp(a->parameters[i].name, b->parameters[i].name) == 0;
     return same;
+}
+
+// Its records are all there, and tell of such bytes.
+static bool uncounted(const struct fsdp_case *c, const struct probe_case *probes)
+{
+    bool unseen = false;
+    for (int r = 0; r < c->world_size; r++) {
+        if (probes[r].lost > 0)
+            return false;
+        unseen |= traffic_uncounted(&probes[r]);
+    }
+    return unseen;
 }
 
 static void add(struct points *p, const struct fsdp_case *c, const struct probe_case *probes)
@@ -45,7 +57,7 @@ static void add(struct points *p, const struct fsdp_case *c, const struct probe_
         if (p->elements[i] == elements)
             return;
     if (!traffic_complete(c, probes))
-        p->incomplete = c;
+        *(uncounted(c, probes) ? &p->uncounted : &p->incomplete) = c;
     p->cases[p->count] = c;
     p->elements[p->count] = elements;
     p->sent[p->count++] = traffic_socket_bytes(probes, c->world_size);
@@ -148,7 +160,7 @@ static void judge_ranks(const struct evidence *e, struct finding *f, const struc
             seen |= alike_mesh(e->probed[k].c, other) && same_but_sizes(e->c, e->probed[k].c);
         struct points p = seen ? (struct points){0} : collect(e, other);
         struct fitted fit = {.choice = own->choice, .library = own->library};
-        if (p.count < LEAST || p.incomplete != NULL || other->world_size == 1 || !fit_plan(&p, &fit) || fit.line.slope_half > bound)
+        if (p.count < LEAST || p.incomplete != NULL || p.uncounted != NULL || other->world_size == 1 || !fit_plan(&p, &fit) || fit.line.slope_half > bound)
             continue;
         finding_compare(f, fabs(fit.line.slope / own->line.slope - 1), 2 * bound, "relative", "Z28",
                         "%.3f bytes for each parameter, rank and step at N = %d and %.3f at N = %d, f(N) = (N-1)/N makes it %.3f", fit.line.slope * fit.theory, other->world_size,
@@ -164,6 +176,10 @@ static void judge(const struct evidence *e, struct finding *f)
         return;
     if (p.incomplete != NULL) {
         finding_broken(f, "the records of one of its %d sizes are not whole: %s", p.count, p.incomplete->id);
+        return;
+    }
+    if (p.uncounted != NULL) {
+        finding_skip(f, "one of its %d sizes may have moved bytes that no probe counts: %s", p.count, p.uncounted->id);
         return;
     }
     if (!nearest(&p, traffic_configured(e, "backend"), &fit)) {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "harness/judge/memory_seen.h"
+#include "harness/judge/memory_hold.h"
 
 static struct fsdp_case adam(enum strategy strategy, int replicas, int shards)
 {
@@ -130,37 +130,125 @@ static void live_bytes_are_those_of_the_phase(void **state)
     assert_non_null(strstr(error.text, "backward"));
 }
 
-// Three sizes of one case: 5 bytes of a parameter at rest, 2 more in forward, whatever the constant.
+// In one step a buffer is freed late: the least of the settled steps is what a rank holds.
+static void a_step_that_frees_late_does_not_count(void **state)
+{
+    (void)state;
+    struct probe_phase phases[12];
+    struct probe_case seen = {.probes = 1u << PROBE_HEAP, .phase_count = 12, .phases = phases};
+    struct error error = {""};
+    double bytes;
+    for (int late = 2; late < 4; late++) {
+        fill(phases, 1000, 50);
+        for (int i = 0; i < 3; i++) {
+            phases[9 + i] = phases[6 + i];
+            phases[9 + i].step = 3;
+        }
+        for (int i = 0; i < 3; i++)
+            phases[3 * late + i].heap = (struct probe_live){1500, 1500, 1550};
+        assert_true(memory_live(&seen, NULL, MEMORY_REST, &bytes, &error) && bytes == 1000);
+        assert_true(memory_live(&seen, NULL, MEMORY_FORWARD, &bytes, &error) && bytes == 1050);
+    }
+}
+
+// Four sizes of one case on one rank or two: `rest` bytes of a parameter, and `work` more in forward.
+enum { SIZES = 4, RANKS = 2 };
+struct series {
+    struct case_parameter parameters[SIZES];
+    struct probe_phase phases[SIZES][RANKS][9];
+    struct probe_case seen[SIZES][RANKS];
+    struct fsdp_case cases[SIZES];
+    struct probed_case others[SIZES];
+    struct answer answers[RANKS];
+    struct evidence e;
+};
+
+static void make_series(struct series *s, int ranks, const int64_t counts[SIZES], int64_t rest, int64_t work)
+{
+    *s = (struct series){0};
+    for (int i = 0; i < SIZES; i++) {
+        s->parameters[i] = (struct case_parameter){.name = (char *)(uintptr_t)"w", .count = counts[i], .tied_to = -1};
+        s->cases[i] = adam(STRATEGY_NONE, ranks, 1);
+        s->cases[i].parameter_count = 1;
+        s->cases[i].parameters = &s->parameters[i];
+        for (int r = 0; r < ranks; r++) {
+            fill(s->phases[i][r], 123456 + rest * counts[i], work * counts[i]);
+            s->seen[i][r] = (struct probe_case){.probes = 1u << PROBE_HEAP, .rank = r, .phase_count = 9, .phases = s->phases[i][r]};
+        }
+        s->others[i] = (struct probed_case){&s->cases[i], s->seen[i], NULL};
+    }
+    s->e = (struct evidence){.c = &s->cases[SIZES - 1], .world_size = ranks, .answers = s->answers, .probes = s->seen[SIZES - 1], .probed_count = SIZES - 1,
+                             .probed = s->others};
+}
+
+// 5 bytes of a parameter at rest, 2 more in forward, whatever the constant.
 static void a_line_over_the_sizes(void **state)
 {
     (void)state;
-    enum { SIZES = 3 };
-    const int64_t counts[SIZES] = {200000, 300000, 700000};
-    struct case_parameter parameters[SIZES];
-    struct probe_phase phases[SIZES][9];
-    struct probe_case seen[SIZES];
-    struct fsdp_case cases[SIZES];
-    struct probed_case others[SIZES];
-    struct answer answer = {0};
-    for (int i = 0; i < SIZES; i++) {
-        parameters[i] = (struct case_parameter){.name = (char *)(uintptr_t)"w", .count = counts[i], .tied_to = -1};
-        cases[i] = adam(STRATEGY_FULL, 1, 1);
-        cases[i].parameter_count = 1;
-        cases[i].parameters = &parameters[i];
-        fill(phases[i], 123456 + 5 * counts[i], 2 * counts[i]);
-        seen[i] = (struct probe_case){.probes = 1u << PROBE_HEAP, .phase_count = 9, .phases = phases[i]};
-        others[i] = (struct probed_case){&cases[i], &seen[i], NULL};
-    }
-    struct evidence e = {.c = &cases[2], .world_size = 1, .answers = &answer, .probes = &seen[2], .probed_count = 2, .probed = others};
+    struct series s;
     struct memory_line line;
     struct error error = {""};
-    assert_int_equal(memory_size_count(&e, e.c), 3);
-    assert_true(memory_line(&e, e.c, MEMORY_REST, &line, &error) && fabs(line.fit.slope - 5) < 1e-9 && fabs(line.fit.intercept - 123456) < 1);
-    assert_true(memory_line(&e, e.c, MEMORY_FORWARD, &line, &error) && fabs(line.fit.slope - 7) < 1e-9);
-    cases[0].sharding.reshard_after_forward = false; // another setting: no point of this line
-    assert_int_equal(memory_size_count(&e, e.c), 2);
-    assert_false(memory_line(&e, e.c, MEMORY_REST, &line, &error));
-    assert_non_null(strstr(error.text, "2 parameter counts"));
+    make_series(&s, 1, (const int64_t[]){200000, 300000, 700000, 900000}, 5, 2);
+    assert_int_equal(memory_size_count(&s.e, s.e.c), SIZES);
+    assert_true(memory_line(&s.e, s.e.c, MEMORY_REST, &line, &error) && fabs(line.fit.slope - 5) < 1e-9 && fabs(line.fit.intercept - 123456) < 1);
+    assert_true(memory_line(&s.e, s.e.c, MEMORY_FORWARD, &line, &error) && fabs(line.fit.slope - 7) < 1e-9);
+    s.cases[0].sharding.reshard_after_forward = false; // another setting: no point of this line
+    assert_int_equal(memory_size_count(&s.e, s.e.c), SIZES - 1);
+    assert_false(memory_line(&s.e, s.e.c, MEMORY_REST, &line, &error));
+    assert_non_null(strstr(error.text, "3 parameter counts"));
+}
+
+static void a_verdict_goes_by_the_whole_interval(void **state)
+{
+    (void)state;
+    assert_int_equal(memory_told(0.01, 0.02, 0.03, 0.1), MEMORY_WITHIN);
+    assert_int_equal(memory_told(0.25, 0.1, 0.03, 0.1), MEMORY_BEYOND);
+    assert_int_equal(memory_told(0.25, 0.23, 0.03, 0.1), MEMORY_UNTOLD); // may be within
+    assert_int_equal(memory_told(0.01, 0.2, 0.03, 0.1), MEMORY_UNTOLD);  // may be beyond
+    assert_int_equal(memory_told(0, INFINITY, 0.03, 0.1), MEMORY_UNTOLD);
+    assert_int_equal(memory_told(NAN, 0, 0.03, 0.1), MEMORY_BEYOND);
+    assert_int_equal(memory_told(0, NAN, 0.03, 0.1), MEMORY_UNTOLD);
+}
+
+static struct finding held(const struct series *s, double most)
+{
+    struct finding f = {.verdict = VERDICT_PASS};
+    struct memory_model m = memory_model_of(s->e.c, true);
+    memory_hold(&s->e, &f, MEMORY_FORWARD, (struct memory_bound){0, most}, &m);
+    assert_true(f.emitted);
+    return f;
+}
+
+// The suite's sizes, of units of 100000 parameters, 4 bytes each: whichever of them peaks a unit higher, it is never a FAIL, on either rank.
+static void a_unit_more_at_some_sizes_is_not_a_fail(void **state)
+{
+    (void)state;
+    const int64_t counts[SIZES] = {300000, 400000, 600000, 800000}, unit = 400000;
+    static struct series s;
+    for (int pattern = 0; pattern < 1 << SIZES; pattern++) {
+        make_series(&s, RANKS, counts, 4, 0);
+        for (int i = 0; i < SIZES; i++)
+            s.phases[i][pattern & 1][6].heap.peak += pattern >> i & 1 ? unit : 0;
+        struct finding f = held(&s, 4);
+        bool steeper = pattern == 8 || pattern == 12 || pattern == 14 || pattern == 10; // as if a rank held more
+        assert_int_not_equal(f.verdict, VERDICT_FAIL);
+        assert_true(f.verdict == VERDICT_BROKEN ? strstr(f.message, "cannot tell") != NULL : !steeper);
+    }
+}
+
+// A copy of all parameters on one rank, beside one unit in flight at one size; nothing hides behind another rank.
+static void a_copy_on_one_rank_fails(void **state)
+{
+    (void)state;
+    static struct series s;
+    make_series(&s, RANKS, (const int64_t[]){200000, 400000, 600000, 800000}, 16, 0);
+    for (int i = 0; i < SIZES; i++)
+        s.phases[i][1][6].heap.peak += 4 * s.parameters[i].count;
+    s.phases[2][0][6].heap.peak += 400000;
+    struct finding f = held(&s, 16);
+    assert_int_equal(f.verdict, VERDICT_FAIL);
+    assert_non_null(strstr(f.message, "rank 1 holds 20 "));
+    assert_string_equal(f.classes, "Z27");
 }
 
 int main(void)
@@ -168,7 +256,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strategies_hold_what_they_must), cmocka_unit_test(options_have_their_own_terms), cmocka_unit_test(what_is_frozen_may_be_absent),
         cmocka_unit_test(an_excess_has_a_name),
-        cmocka_unit_test(live_bytes_are_those_of_the_phase), cmocka_unit_test(a_line_over_the_sizes),
+        cmocka_unit_test(live_bytes_are_those_of_the_phase), cmocka_unit_test(a_step_that_frees_late_does_not_count),
+        cmocka_unit_test(a_line_over_the_sizes), cmocka_unit_test(a_verdict_goes_by_the_whole_interval), cmocka_unit_test(a_unit_more_at_some_sizes_is_not_a_fail),
+        cmocka_unit_test(a_copy_on_one_rank_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,17 @@ static void test_full(void **state)
     p = traffic_plan(&c, &kept, 0);
     expect(&p.phases[1], 0, PROBE_ALL_GATHER, 2, PROBE_F32, 1, 120); // unit 0 alone
     traffic_plan_free(&p);
+    kept.kept_later = true;
+    p = traffic_plan(&c, &kept, 0);
+    expect(&p.phases[1], 0, PROBE_ALL_GATHER, 2, PROBE_F32, 2, 232); // the first backward gathers both
+    traffic_plan_free(&p);
+    struct fsdp_case three = mlp(&m, STRATEGY_FULL, 1, 2, 3, false, 1);
+    p = traffic_plan(&three, &kept, 0);
+    expect(&p.phases[1], 0, PROBE_ALL_GATHER, 2, PROBE_F32, 2, 232);
+    expect(&p.phases[3], 0, PROBE_ALL_GATHER, 2, PROBE_F32, 1, 120);
+    expect(&p.phases[5], 0, PROBE_ALL_GATHER, 2, PROBE_F32, 1, 120);
+    traffic_plan_free(&p);
+    c = mlp(&m, STRATEGY_FULL, 1, 2, 1, true, 1);
     // gathers 2 x 232 and reductions 232, times f(2) = 1/2; gloo reduces twice, heads each of 4 gathers by 288 and of 2 reductions by 576
     assert_float_equal(traffic_sent(&c, &x, traffic_library(NULL)), 348, 1e-9);
     assert_float_equal(traffic_sent(&c, &x, traffic_library("gloo")), 464 + 4 * 288 + 2 * 576, 1e-9);

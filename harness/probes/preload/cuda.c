@@ -25,7 +25,7 @@ static void note(uint64_t key, int64_t bytes)
 
 static void unseen(const char *name)
 {
-    struct probe_record r = {.kind = PROBE_UNSEEN};
+    struct probe_record r = {.kind = PROBE_UNSEEN, .op = PROBE_MISSED_MEMORY};
     strncpy(r.counter.event, name, sizeof r.counter.event - 1);
     probe_append(&r);
 }

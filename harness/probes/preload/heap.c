@@ -62,7 +62,7 @@ static void mapped(void *address, size_t bytes, int protection, int flags)
     if (probe_regions_add(&maps, (uint64_t)(uintptr_t)address, pages(bytes)))
         note_map(address, (int64_t)pages(bytes));
     else
-        probe_append(&(struct probe_record){.kind = PROBE_UNSEEN, .counter = {.event = "mmap (too many mappings)"}});
+        probe_append(&(struct probe_record){.kind = PROBE_UNSEEN, .op = PROBE_MISSED_MEMORY, .counter = {.event = "mmap (too many mappings)"}});
 }
 
 // ---- blocks for dlsym ----

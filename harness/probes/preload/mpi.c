@@ -5,22 +5,25 @@
 // Why:  the payload is what a strategy is judged by, and it is the same whatever carries it. Between ranks of one machine Open MPI uses
 //       shared memory, of which a socket sees nothing.
 // Blind to: one-sided calls and collectives between two groups (intercommunicators), which are noted as unseen; Fortran's names; files;
-//       what MPI sends for itself. A nonblocking call's duration is that of its start.
+//       what MPI sends for itself. A nonblocking call's duration is that of its start; when a wait or a test tells the program that it is over, a
+//       record PROBE_ENDED lasts from its start until then. Blocking calls and waits are noted as waits besides (waiting.h).
 #include <stdbool.h>
 #include <string.h>
 
 #include "harness/probes/preload/calls.h"
 #include "harness/probes/preload/mpi_calls.h"
 #include "harness/probes/preload/mpi_data.h"
+#include "harness/probes/waiting.h"
 
 #define STATIC_TLS __thread __attribute__((tls_model("initial-exec"))) // no allocation at a thread's first access
 
 #define COLLECTIVE_NAMES(name, nonblocking, ...) CALL_##name, CALL_##nonblocking,
 #define SEND_NAMES(name, nonblocking, persistent) CALL_##name, CALL_##nonblocking, CALL_##persistent,
 #define NAMES(name, ...) CALL_##name,
-enum { CALL_FIRST = CALLS_MPI - 1, MPI_COLLECTIVES(COLLECTIVE_NAMES) MPI_SENDS(SEND_NAMES) MPI_RECEIVES(NAMES) MPI_ONE_SIDED(NAMES) CALL_END };
+enum { CALL_FIRST = CALLS_MPI - 1, MPI_COLLECTIVES(COLLECTIVE_NAMES) MPI_SENDS(SEND_NAMES) MPI_RECEIVES(NAMES) MPI_ONE_SIDED(NAMES)
+       MPI_COMPLETIONS(NAMES) CALL_END };
 
-enum { NO_PEER = UINT16_MAX, PERSISTENT = 1024, MEMBERS_KEPT = 16 };
+enum { NO_PEER = UINT16_MAX, PERSISTENT = 1024, MEMBERS_KEPT = 16, UNDER_WAY = 1024 };
 
 static atomic_uint communicators_freed;
 
@@ -28,12 +31,95 @@ __attribute__((constructor)) static void load(void) { probe_loaded(PROBE_MPI); }
 
 static uint64_t start_of_call(void) { return probe_recording() ? probe_now() : 0; }
 
-static void note(struct probe_record *r, uint64_t start)
+static void append_until_now(struct probe_record *r, uint64_t start)
 {
     uint64_t took = probe_now() - start;
     r->time_ns = start;
     r->duration_ns = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
     probe_append(r);
+}
+
+// ---- what is under way -------------------------------------------------------------------------
+static atomic_flag busy = ATOMIC_FLAG_INIT; // of both tables of requests
+static void lock(void) { while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) continue; }
+static void unlock(void) { atomic_flag_clear_explicit(&busy, memory_order_release); }
+
+// Started and not known to be over. Where there are more, the end of some is not recorded.
+static struct { MPI_Request request; struct probe_record started; } under_way[UNDER_WAY];
+static _Atomic int under_way_count;
+
+static int place_under_way(MPI_Request request)
+{
+    int i = 0;
+    while (i < under_way_count && under_way[i].request != request)
+        i++;
+    return i;
+}
+
+// As it was when started, or kind PROBE_NOTHING where that is not known.
+static struct probe_record forget(MPI_Request request)
+{
+    struct probe_record r = {.kind = PROBE_NOTHING};
+    lock();
+    int i = place_under_way(request);
+    if (i < under_way_count) {
+        r = under_way[i].started;
+        under_way[i] = under_way[--under_way_count];
+    }
+    unlock();
+    return r;
+}
+
+// A handle that is there already is used again: its old end was not seen.
+static void remember(MPI_Request request, const struct probe_record *r)
+{
+    lock();
+    int i = place_under_way(request);
+    if (i < UNDER_WAY) {
+        under_way_count += i == under_way_count;
+        under_way[i].request = request;
+        under_way[i].started = *r;
+    }
+    unlock();
+}
+
+static void ended(int count, const MPI_Request before[], const MPI_Request after[])
+{
+    for (int i = 0; i < count; i++) {
+        struct probe_record r = before[i] != after[i] ? forget(before[i]) : (struct probe_record){.kind = PROBE_NOTHING};
+        if (r.kind == PROBE_NOTHING)
+            continue;
+        r.kind = PROBE_ENDED;
+        append_until_now(&r, r.time_ns);
+    }
+}
+
+#define COMPLETION(name, parameters, arguments, requests_) \
+    int MPI_##name parameters \
+    { \
+        int requests = under_way_count > 0 ? requests_ : 0; \
+        MPI_Request *all = FIRST_REQUEST_##requests_; \
+        requests = requests < UNDER_WAY ? requests : UNDER_WAY; \
+        MPI_Request before[requests + 1]; \
+        if (requests > 0) \
+            memcpy(before, all, (size_t)requests * sizeof *before); \
+        uint64_t begin = waiting_begin(); \
+        int code = PMPI(name) arguments; \
+        waiting_end(CALL_##name, begin); \
+        ended(requests, before, all); \
+        return code; \
+    }
+#define FIRST_REQUEST_0 NULL
+#define FIRST_REQUEST_1 q
+#define FIRST_REQUEST_n q
+MPI_COMPLETIONS(COMPLETION)
+
+// request: of a nonblocking call, else NULL.
+static void note(struct probe_record *r, uint64_t start, const MPI_Request *request)
+{
+    append_until_now(r, start);
+    if (request != NULL)
+        remember(*request, r);
 }
 
 static void unseen(int call, const char *name, uint64_t start)
@@ -79,21 +165,24 @@ static bool members(MPI_Comm comm, int64_t *n, int64_t *me)
     return !m->two_groups;
 }
 
-static void collective(int call, enum probe_op op, struct data_kind kind, int64_t count, int64_t wire, MPI_Comm comm, int64_t n, uint64_t start)
+static void collective(int call, enum probe_op op, struct data_kind kind, int64_t count, int64_t wire, MPI_Comm comm, int64_t n, uint64_t start,
+                       const MPI_Request *request)
 {
     note(&(struct probe_record){.kind = PROBE_COLLECTIVE, .call = (uint16_t)call, .op = (uint8_t)op, .type = (uint8_t)kind.type,
                                 .bytes = count * kind.size, .count = count, .address = (uint64_t)(uintptr_t)comm, .wire = (uint64_t)wire,
                                 .size = (uint16_t)n, .peer = NO_PEER},
-         start);
+         start, request);
 }
 
 #define UNWRAP(...) __VA_ARGS__
 #define WITH(list, ...) (UNWRAP list, __VA_ARGS__)
-#define COLLECTIVE_BODY(name, arguments, op_, kind_, count_, wire_) \
+#define COLLECTIVE_BODY(name, arguments, op_, kind_, count_, wire_, begin_, request_) \
     { \
         uint64_t start = start_of_call(); \
         int64_t n, me; \
+        uint64_t begin = begin_; \
         int code = PMPI(name) arguments; \
+        waiting_end(CALL_##name, begin); \
         if (start == 0 || code != MPI_SUCCESS) \
             return code; \
         if (!members(comm, &n, &me)) { \
@@ -103,19 +192,19 @@ static void collective(int call, enum probe_op op, struct data_kind kind, int64_
         struct data_kind kind = kind_; \
         int64_t elements = count_, size = kind.size, bytes = elements * size; \
         (void)size, (void)bytes; \
-        collective(CALL_##name, PROBE_##op_, kind, elements, wire_, comm, n, start); \
+        collective(CALL_##name, PROBE_##op_, kind, elements, wire_, comm, n, start, request_); \
         return code; \
     }
 #define COLLECTIVE(name, nonblocking, parameters, arguments, op, kind, count, wire) \
-    int MPI_##name parameters COLLECTIVE_BODY(name, arguments, op, kind, count, wire) \
+    int MPI_##name parameters COLLECTIVE_BODY(name, arguments, op, kind, count, wire, waiting_begin(), NULL) \
     int MPI_##nonblocking WITH(parameters, MPI_Request *request) \
-        COLLECTIVE_BODY(nonblocking, WITH(arguments, request), op, kind, count, wire)
+        COLLECTIVE_BODY(nonblocking, WITH(arguments, request), op, kind, count, wire, 0, request)
 MPI_COLLECTIVES(COLLECTIVE)
 
 // ---- point to point ----------------------------------------------------------------------------
 struct message { enum probe_op op; struct data_kind kind; int64_t count; int peer; MPI_Comm comm; };
 
-static void point(int call, struct message m, uint64_t start)
+static void point(int call, struct message m, uint64_t start, const MPI_Request *request)
 {
     int64_t bytes = m.count * m.kind.size;
     if (m.peer == MPI_PROC_NULL)
@@ -125,7 +214,7 @@ static void point(int call, struct message m, uint64_t start)
     note(&(struct probe_record){.kind = PROBE_POINT, .call = (uint16_t)call, .op = (uint8_t)m.op, .type = (uint8_t)m.kind.type, .bytes = bytes,
                                 .count = m.count, .address = (uint64_t)(uintptr_t)m.comm, .wire = to_other ? (uint64_t)bytes : 0,
                                 .size = (uint16_t)in->size, .peer = m.peer < 0 ? NO_PEER : (uint16_t)m.peer},
-         start);
+         start, request);
 }
 
 static struct message sending(int count, MPI_Datatype type, int to, MPI_Comm comm)
@@ -149,10 +238,6 @@ static struct message came(const MPI_Status *status, int most, MPI_Datatype type
 // Persistent requests: what each start of one sends or offers room for.
 static struct { MPI_Request request; struct message message; } persistent[PERSISTENT];
 static int persistent_count;
-static atomic_flag persistent_busy = ATOMIC_FLAG_INIT;
-
-static void lock(void) { while (atomic_flag_test_and_set_explicit(&persistent_busy, memory_order_acquire)) continue; }
-static void unlock(void) { atomic_flag_clear_explicit(&persistent_busy, memory_order_release); }
 
 static int place_of(MPI_Request request)
 {
@@ -180,7 +265,7 @@ static void started(int call, const char *name, MPI_Request request, uint64_t be
     struct message m = i >= 0 ? persistent[i].message : (struct message){0};
     unlock();
     if (i >= 0)
-        point(call, m, begin);
+        point(call, m, begin, NULL);
     else
         unseen(call, name, begin);
 }
@@ -192,6 +277,7 @@ int MPI_Request_free(MPI_Request *request)
     if (i >= 0)
         persistent[i] = persistent[--persistent_count];
     unlock();
+    forget(*request);
     return PMPI(Request_free)(request);
 }
 
@@ -213,22 +299,24 @@ int MPI_Startall(int count, MPI_Request requests[])
     return code;
 }
 
-// Runs the call, and notes `what` where it succeeded.
-#define CALLED(name, arguments, what) \
-    uint64_t start = start_of_call(); \
+// Runs the call, and notes `what` where it succeeded; request: of a nonblocking call, else NULL and it is a wait.
+#define CALLED(name, arguments, what, request) \
+    uint64_t start = start_of_call(), begin = request == NULL ? waiting_begin() : 0; \
     int code = PMPI(name) arguments; \
+    waiting_end(CALL_##name, begin); \
     if (start != 0 && code == MPI_SUCCESS) \
-        point(CALL_##name, what, start); \
+        point(CALL_##name, what, start, request); \
     return code
+static const MPI_Request *const no_request = NULL;
 
 #define SENDER(name, nonblocking, lasting) \
     int MPI_##name(const void *b, int c, MPI_Datatype t, int to, int tag, MPI_Comm comm) \
     { \
-        CALLED(name, (b, c, t, to, tag, comm), sending(c, t, to, comm)); \
+        CALLED(name, (b, c, t, to, tag, comm), sending(c, t, to, comm), no_request); \
     } \
     int MPI_##nonblocking(const void *b, int c, MPI_Datatype t, int to, int tag, MPI_Comm comm, MPI_Request *request) \
     { \
-        CALLED(nonblocking, (b, c, t, to, tag, comm, request), sending(c, t, to, comm)); \
+        CALLED(nonblocking, (b, c, t, to, tag, comm, request), sending(c, t, to, comm), request); \
     } \
     int MPI_##lasting(const void *b, int c, MPI_Datatype t, int to, int tag, MPI_Comm comm, MPI_Request *request) \
     { \
@@ -249,33 +337,34 @@ int MPI_Recv_init(void *b, int c, MPI_Datatype t, int from, int tag, MPI_Comm co
 
 int MPI_Irecv(void *b, int c, MPI_Datatype t, int from, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    CALLED(Irecv, (b, c, t, from, tag, comm, request), room(c, t, from, comm));
+    CALLED(Irecv, (b, c, t, from, tag, comm, request), room(c, t, from, comm), request);
 }
 
 int MPI_Recv(void *b, int c, MPI_Datatype t, int from, int tag, MPI_Comm comm, MPI_Status *wanted)
 {
     MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
-    CALLED(Recv, (b, c, t, from, tag, comm, status), came(status, c, t, comm));
+    CALLED(Recv, (b, c, t, from, tag, comm, status), came(status, c, t, comm), no_request);
 }
 
 // A matched message's communicator is not asked for: the receive is noted without.
-static void matched(int call, int64_t count, MPI_Datatype type, int peer, uint64_t start)
+static void matched(int call, int64_t count, MPI_Datatype type, int peer, uint64_t start, const MPI_Request *request)
 {
     struct data_kind kind = kind_of(type);
     if (peer != MPI_PROC_NULL)
         note(&(struct probe_record){.kind = PROBE_POINT, .call = (uint16_t)call, .op = PROBE_OP_RECEIVE, .type = (uint8_t)kind.type,
                                     .bytes = count * kind.size, .count = count, .peer = peer < 0 ? NO_PEER : (uint16_t)peer},
-             start);
+             start, request);
 }
 
 int MPI_Mrecv(void *b, int c, MPI_Datatype t, MPI_Message *message, MPI_Status *wanted)
 {
-    uint64_t start = start_of_call();
+    uint64_t start = start_of_call(), begin = waiting_begin();
     MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
     int code = PMPI(Mrecv)(b, c, t, message, status), count = c;
+    waiting_end(CALL_Mrecv, begin);
     if (start != 0 && code == MPI_SUCCESS) {
         PMPI(Get_count)(status, t, &count);
-        matched(CALL_Mrecv, count == MPI_UNDEFINED ? c : count, t, status->MPI_SOURCE, start);
+        matched(CALL_Mrecv, count == MPI_UNDEFINED ? c : count, t, status->MPI_SOURCE, start, NULL);
     }
     return code;
 }
@@ -285,31 +374,33 @@ int MPI_Imrecv(void *b, int c, MPI_Datatype t, MPI_Message *message, MPI_Request
     uint64_t start = start_of_call();
     int code = PMPI(Imrecv)(b, c, t, message, request);
     if (start != 0 && code == MPI_SUCCESS)
-        matched(CALL_Imrecv, c, t, MPI_ANY_SOURCE, start);
+        matched(CALL_Imrecv, c, t, MPI_ANY_SOURCE, start, request);
     return code;
 }
 
 int MPI_Sendrecv(const void *s, int sn, MPI_Datatype st, int to, int to_tag, void *r, int rn, MPI_Datatype rt, int from, int from_tag, MPI_Comm comm,
                  MPI_Status *wanted)
 {
-    uint64_t start = start_of_call();
+    uint64_t start = start_of_call(), begin = waiting_begin();
     MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
     int code = PMPI(Sendrecv)(s, sn, st, to, to_tag, r, rn, rt, from, from_tag, comm, status);
+    waiting_end(CALL_Sendrecv, begin);
     if (start != 0 && code == MPI_SUCCESS) {
-        point(CALL_Sendrecv, sending(sn, st, to, comm), start);
-        point(CALL_Sendrecv, came(status, rn, rt, comm), start);
+        point(CALL_Sendrecv, sending(sn, st, to, comm), start, NULL);
+        point(CALL_Sendrecv, came(status, rn, rt, comm), start, NULL);
     }
     return code;
 }
 
 int MPI_Sendrecv_replace(void *b, int c, MPI_Datatype t, int to, int to_tag, int from, int from_tag, MPI_Comm comm, MPI_Status *wanted)
 {
-    uint64_t start = start_of_call();
+    uint64_t start = start_of_call(), begin = waiting_begin();
     MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
     int code = PMPI(Sendrecv_replace)(b, c, t, to, to_tag, from, from_tag, comm, status);
+    waiting_end(CALL_Sendrecv_replace, begin);
     if (start != 0 && code == MPI_SUCCESS) {
-        point(CALL_Sendrecv_replace, sending(c, t, to, comm), start);
-        point(CALL_Sendrecv_replace, came(status, c, t, comm), start);
+        point(CALL_Sendrecv_replace, sending(c, t, to, comm), start, NULL);
+        point(CALL_Sendrecv_replace, came(status, c, t, comm), start, NULL);
     }
     return code;
 }

@@ -1,5 +1,5 @@
 // The table of MPI's calls that move data between ranks, one row each: MPI 3.1, chapters 3 (point to point), 5 (collectives), 7 (neighbours)
-// and 11 (one-sided).
+// and 11 (one-sided); and of its calls that wait for it.
 //
 // Included by mpi.c, which makes a wrapper of each row, and by calls.c for the names. Expressions are of the call's parameters and of
 //   n, me          ranks of the communicator, and this one
@@ -86,5 +86,20 @@
       MPI_Request *q), (o, on, ot, r, rn, rt, to, at, tn, tt, f, w, q)) \
     X(Fetch_and_op, (const void *o, void *r, MPI_Datatype t, int to, MPI_Aint at, MPI_Op f, MPI_Win w), (o, r, t, to, at, f, w)) \
     X(Compare_and_swap, (const void *o, const void *c, void *r, MPI_Datatype t, int to, MPI_Aint at, MPI_Win w), (o, c, r, t, to, at, w))
+
+// ---- waits: X(name, parameters, arguments, requests) --------------------------------------------------------------------------
+// A request that is over has another handle afterwards (MPI_REQUEST_NULL), but for persistent ones. A test is no wait by itself; a program that
+// tests until it is true waits, and each test moves data of its own rank.
+#define MPI_COMPLETIONS(X) \
+    X(Wait, (MPI_Request *q, MPI_Status *s), (q, s), 1) \
+    X(Waitall, (int n, MPI_Request q[], MPI_Status s[]), (n, q, s), n) \
+    X(Waitany, (int n, MPI_Request q[], int *i, MPI_Status *s), (n, q, i, s), n) \
+    X(Waitsome, (int n, MPI_Request q[], int *found, int i[], MPI_Status s[]), (n, q, found, i, s), n) \
+    X(Test, (MPI_Request *q, int *flag, MPI_Status *s), (q, flag, s), 1) \
+    X(Testall, (int n, MPI_Request q[], int *flag, MPI_Status s[]), (n, q, flag, s), n) \
+    X(Testany, (int n, MPI_Request q[], int *i, int *flag, MPI_Status *s), (n, q, i, flag, s), n) \
+    X(Testsome, (int n, MPI_Request q[], int *found, int i[], MPI_Status s[]), (n, q, found, i, s), n) \
+    X(Probe, (int from, int tag, MPI_Comm comm, MPI_Status *s), (from, tag, comm, s), 0) \
+    X(Mprobe, (int from, int tag, MPI_Comm comm, MPI_Message *m, MPI_Status *s), (from, tag, comm, m, s), 0)
 
 #endif

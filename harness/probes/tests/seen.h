@@ -28,10 +28,15 @@ static inline void seen_open(void)
     seen_count = atomic_load(&seen_file.header->next);
 }
 
-// The next record; NULL: there is no more.
+// The next record of what moves; NULL: there is no more. How long something took is told by others (test_wait.c).
 static inline const struct probe_record *seen_next(void)
 {
-    return seen_count < atomic_load(&seen_file.header->next) ? &seen_file.records[seen_count++] : NULL;
+    while (seen_count < atomic_load(&seen_file.header->next)) {
+        const struct probe_record *r = &seen_file.records[seen_count++];
+        if (r->kind != PROBE_WAIT && r->kind != PROBE_ENDED && r->kind != PROBE_PROCESSOR)
+            return r;
+    }
+    return NULL;
 }
 
 #define SEEN_FAIL(...) (fprintf(stderr, "rank %s: line %d: ", getenv("RANK"), line), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), exit(1))

@@ -86,7 +86,7 @@ static int act(bool local)
     actor_mark("forward", -100);
     any function;
     cuGetProcAddress_v2("cuMemNothing", &function, 12000, 0, NULL);
-    cuGetProcAddress_v2("cuMemCreate", &function, 12000, 0, NULL); // what is called so is unseen
+    cuGetProcAddress_v2("cuMemCreate", &function, 12000, 0, NULL); // what is called so is not counted
     actor_mark("end", -1);
     return 0;
 }
@@ -105,8 +105,8 @@ static void check(const char *actor)
     assert_int_equal(c.phases[2].device.peak, 188000);
     assert_int_equal(c.phases[3].device.peak, 188000);
     assert_int_equal(c.phases[4].device.peak, 127000);
-    assert_int_equal(c.unseen, 1);
-    assert_string_equal(c.unseen_call, "cuMemCreate");
+    assert_int_equal(c.untracked, 1);
+    assert_string_equal(c.untracked_call, "cuMemCreate");
     probe_case_free(&c);
 }
 

@@ -320,7 +320,8 @@ static int act_as_rank(void)
     one_sided();
     refused();
     handles();
-    seen_all(CALLS_MPI, "MPI_Recv_init MPI_Send_init MPI_Bsend_init MPI_Ssend_init MPI_Rsend_init"); // seen as MPI_Start
+    seen_all(CALLS_MPI, "MPI_Recv_init MPI_Send_init MPI_Bsend_init MPI_Ssend_init MPI_Rsend_init " // seen as MPI_Start
+                        "MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Testall MPI_Testany MPI_Testsome MPI_Probe MPI_Mprobe"); // test_wait.c
     MPI_Finalize();
     return 0;
 }

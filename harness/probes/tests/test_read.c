@@ -155,6 +155,7 @@ static void test_phases(void **state)
     assert_int_equal(p[3].heap.end, 3000 + 8000); // to the mark of the next case
     assert_int_equal(p[2].counter_count, 1);
     assert_string_equal(p[2].counters[0].event, "perf::CYCLES");
+    assert_true(p[2].unseen == 0 && p[3].unseen == 2);
     assert_int_equal(p[2].counters[0].value, 77);
     probe_case_free(&c);
     assert_null(c.phases);
@@ -185,6 +186,44 @@ static void test_traffic(void **state)
     assert_int_equal(probe_wire(&c, PROBE_SEND, NULL, 0).bytes, 70);
     assert_int_equal(probe_wire(&c, PROBE_COLLECTIVE, NULL, 0).wire, 1005);
     assert_int_equal(probe_wire(&c, PROBE_COLLECTIVE, "observe", -1).bytes, 1 << 20);
+    probe_case_free(&c);
+}
+
+// A norm of 4 bytes is apart from gradients of the same type, as is a gather of 8 bytes of each rank.
+static void test_numbers(void **state)
+{
+    (void)state;
+    struct image m;
+    start(&m);
+    mark(&m, "case", 0, 0, 0);
+    traffic(&m, PROBE_COLLECTIVE, PROBE_ALL_REDUCE, PROBE_F32, 4000, 4);
+    traffic(&m, PROBE_COLLECTIVE, PROBE_ALL_REDUCE, PROBE_F32, 4, 4);
+    traffic(&m, PROBE_COLLECTIVE, PROBE_ALL_REDUCE, PROBE_F32, 12, 4);
+    traffic(&m, PROBE_COLLECTIVE, PROBE_ALL_GATHER, PROBE_F64, 32, 4);
+    traffic(&m, PROBE_POINT, PROBE_OP_SEND, PROBE_F32, 4, 4);
+    struct probe_case c = fine(&m, 0);
+    const struct probe_traffic *t = c.phases[0].traffic;
+    assert_int_equal(c.phases[0].traffic_count, 4);
+    assert_true(!t[0].number && t[0].calls == 2 && t[0].bytes == 4012);
+    assert_true(t[1].number && t[1].calls == 1 && t[1].bytes == 4);
+    assert_true(t[2].number && t[2].op == PROBE_ALL_GATHER);
+    assert_true(!t[3].number && t[3].kind == PROBE_POINT);
+    probe_case_free(&c);
+}
+
+// Calls that memory may come by are apart from those that move bytes.
+static void test_missed(void **state)
+{
+    (void)state;
+    struct image m;
+    two_cases(&m);
+    struct probe_record *r = append(&m, PROBE_UNSEEN);
+    strcpy(r->counter.event, "cuMemCreate");
+    r->op = PROBE_MISSED_MEMORY;
+    struct probe_case c = fine(&m, 2);
+    assert_int_equal(c.unseen, 0);
+    assert_int_equal(c.untracked, 1);
+    assert_string_equal(c.untracked_call, "cuMemCreate");
     probe_case_free(&c);
 }
 
@@ -219,7 +258,7 @@ static void test_damage(void **state)
     refused(&m, sizeof m, 7, "no mark of case 7");
 #define DAMAGED(change, says) do { bad = m; change; refused(&bad, sizeof bad, 1, says); } while (0)
     DAMAGED(bad.header.magic[0] = 0, "not a file of the probes");
-    DAMAGED(bad.header.version = 9, "version 9, expected 1");
+    DAMAGED(bad.header.version = 9, "version 9, expected 2");
     DAMAGED(bad.header.capacity = UINT64_MAX, "truncated");
     DAMAGED(atomic_store(&bad.header.room, ROOM + 1), "found 65 records with room");
     DAMAGED(bad.records[4].kind = 99, "record 4 is damaged: found kind 99");
@@ -271,7 +310,7 @@ static void test_any_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_phases), cmocka_unit_test(test_traffic), cmocka_unit_test(test_unfinished),
+        cmocka_unit_test(test_phases), cmocka_unit_test(test_traffic), cmocka_unit_test(test_numbers), cmocka_unit_test(test_missed), cmocka_unit_test(test_unfinished),
         cmocka_unit_test(test_damage), cmocka_unit_test(test_any_bytes),
     };
     int file = mkstemp(path);

@@ -15,17 +15,17 @@
 #include "harness/probes/stored.h"
 #include "harness/protocol/tests/temporary.h"
 
-static struct probe_traffic gather = {PROBE_COLLECTIVE, PROBE_ALL_GATHER, PROBE_F32, 2, 0, 3, 1200, 600, 0.0005};
-static struct probe_traffic sends[] = {{PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 77, 2, 100, 0, 0},
-                                       {PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 78, 5, 900, 0, 0.001}};
+static struct probe_traffic gather = {PROBE_COLLECTIVE, PROBE_ALL_GATHER, PROBE_F32, 2, 0, 3, 1200, 600, 0.0005, false};
+static struct probe_traffic sends[] = {{PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 77, 2, 100, 0, 0, false},
+                                       {PROBE_SEND, PROBE_OP_NONE, PROBE_TYPE_OTHER, 0, 78, 5, 900, 0, 0.001, false}};
 static struct probe_counter counter = {.event = "PAPI_TOT_CYC", .value = 123456789012};
 static struct probe_phase phases[2][2] = {
-    {{.name = "forward", .step = 0, .begin_s = 100, .end_s = 100.25, .heap = {-5, 10, 4096}, .traffic_count = 1, .traffic = &gather},
+    {{.name = "forward", .step = 0, .begin_s = 100, .end_s = 100.25, .heap = {-5, 10, 4096}, .waits = 7, .wait_s = 0.125, .traffic_count = 1, .traffic = &gather},
      {.name = "step", .step = 1, .begin_s = 100.25, .end_s = 100.5, .device = {1, 2, 3}, .counter_count = 1, .counters = &counter}},
     {{.name = "forward", .step = 0, .begin_s = 99.5, .end_s = 100, .traffic_count = 2, .traffic = sends},
      {.name = "step", .step = 1, .begin_s = 100, .end_s = 101}}};
 static const struct probe_case sample[2] = {{.rank = 0, .probes = 1u << PROBE_HEAP | 1u << PROBE_MPI, .phase_count = 2, .phases = phases[0]},
-                                            {.rank = 1, .probes = 1u << PROBE_SOCKET, .lost = 4, .unseen = 2, .unseen_call = "io_uring_enter",
+                                            {.rank = 1, .probes = 1u << PROBE_SOCKET, .lost = 4, .unseen = 2, .unseen_call = "io_uring_enter", .untracked = 3, .untracked_call = "cuMemCreate",
                                              .phase_count = 2, .phases = phases[1]}};
 
 static void what_was_seen_comes_back(void **state)
@@ -42,11 +42,14 @@ static void what_was_seen_comes_back(void **state)
     assert_true(a->lost == 0 && a->unseen == 0 && a->unseen_call == NULL);
     assert_true(b->lost == 4 && b->unseen == 2);
     assert_string_equal(b->unseen_call, "io_uring_enter");
+    assert_true(a->untracked == 0 && a->untracked_call == NULL && b->untracked == 3);
+    assert_string_equal(b->untracked_call, "cuMemCreate");
     assert_int_equal(a->phase_count, 2);
     assert_string_equal(a->phases[1].name, "step");
     assert_true(fabs(a->phases[0].begin_s - 0.5) < 1e-6 && fabs(a->phases[1].end_s - 1) < 1e-6 && b->phases[0].begin_s == 0);
     assert_true(a->phases[0].heap.begin == -5 && a->phases[0].heap.end == 10 && a->phases[0].heap.peak == 4096 && a->phases[1].device.peak == 3);
     assert_true(a->phases[0].map.peak == 0 && a->phases[1].heap.end == 0);
+    assert_true(a->phases[0].waits == 7 && fabs(a->phases[0].wait_s - 0.125) < 1e-9 && a->phases[1].waits == 0 && a->phases[1].wait_s == 0);
     const struct probe_traffic *t = a->phases[0].traffic;
     assert_int_equal(a->phases[0].traffic_count, 1);
     assert_true(t->kind == PROBE_COLLECTIVE && t->op == PROBE_ALL_GATHER && t->type == PROBE_F32 && t->size == 2 && t->calls == 3);
@@ -110,15 +113,20 @@ static void the_calls_of_a_step_are_sorted_and_joined(void **state)
         {.time_ns = AT(15.5), .kind = PROBE_NOTHING, .bytes = 99},
         {.time_ns = AT(20), .kind = PROBE_COLLECTIVE, .op = PROBE_ALL_GATHER, .bytes = 40, .duration_ns = 1000000}, // 4 ms
         {.time_ns = AT(21), .kind = PROBE_HEAP_LIVE, .bytes = 7},
+        {.time_ns = AT(30), .kind = PROBE_POINT, .op = PROBE_OP_SEND, .bytes = 50, .duration_ns = 1000},                // started
+        {.time_ns = AT(31), .kind = PROBE_WAIT, .count = 3, .duration_ns = 8000000},
+        {.time_ns = AT(30), .kind = PROBE_ENDED, .op = PROBE_OP_SEND, .bytes = 50, .duration_ns = 9000000},             // and over
         {.time_ns = AT(1001), .kind = PROBE_SEND, .bytes = 2},                                                      // of the next
     };
     write_records(path, records, sizeof records / sizeof *records);
     struct probe_span *spans;
     int count = probe_spans(path, 100, 101, &spans);
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 5);
+    assert_true(spans[2].kind == PROBE_POINT && spans[2].bytes == 50 && fabs(spans[2].end_s - 100.039) < 1e-7);
+    assert_true(spans[3].kind == PROBE_WAIT && fabs(spans[3].begin_s - 100.031) < 1e-7 && fabs(spans[3].end_s - 100.039) < 1e-7);
     assert_true(spans[0].op == PROBE_ALL_GATHER && spans[0].bytes == 30 && fabs(spans[0].begin_s - 100.010) < 1e-7 && fabs(spans[0].end_s - 100.016) < 1e-7);
     assert_true(spans[1].op == PROBE_ALL_GATHER && spans[1].bytes == 40);
-    assert_true(spans[2].op == PROBE_REDUCE_SCATTER && spans[2].bytes == 30 && fabs(spans[2].end_s - 100.502) < 1e-7);
+    assert_true(spans[4].op == PROBE_REDUCE_SCATTER && spans[4].bytes == 30 && fabs(spans[4].end_s - 100.502) < 1e-7);
     free(spans);
     const char *const paths[] = {path, "/nonexistent/probes.rank1"};
     struct probe_phase own = {.name = "step", .step = 1, .begin_s = 100, .end_s = 101};
@@ -127,7 +135,7 @@ static void the_calls_of_a_step_are_sorted_and_joined(void **state)
     struct probe_stored back;
     assert_true(probe_stored_read(stored, &back));
     assert_int_equal(back.step, 1);
-    assert_true(back.span_count[0] == 3 && back.span_count[1] == 0 && fabs(back.spans[0][0].begin_s - 0.010) < 1e-9);
+    assert_true(back.span_count[0] == 5 && back.span_count[1] == 0 && fabs(back.spans[0][0].begin_s - 0.010) < 1e-9);
     probe_stored_free(&back);
     json_decref(stored);
     unlink(path);

@@ -96,6 +96,7 @@ static struct probe_traffic probed_entry(const char *text, int ranks)
     t.size = op[length] == '/' ? atoi(op + length + 1) : ranks;
     t.op = (enum probe_op)kind;
     t.type = (enum probe_type)dtype;
+    t.number = t.bytes > 0 && t.bytes <= 8 * t.calls * (t.op == PROBE_ALL_GATHER || t.op == PROBE_REDUCE_SCATTER ? t.size : 1);
     t.wire = t.bytes * (t.size - 1) / t.size * (t.op == PROBE_ALL_REDUCE ? 2 : 1);
     return t;
 }

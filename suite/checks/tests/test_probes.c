@@ -16,8 +16,8 @@
 #define SIZES(strategy, ranks) "name: t\ntitle: t\nlayer: calibrated\ndata: {recipe: gaussian, std: 0.1}\nsteps: 2\noptimizer: {kind: sgd, lr: 0.25}\nstrategy: " strategy \
     "\nmodel: {kind: mlp}\nmatrix: {model.sizes: [[48, 96, 48], [48, 144, 48], [48, 240, 48]], ranks: " ranks "}\n"
 #define TWO_SIZES "name: t\ntitle: t\nlayer: calibrated\ndata: {recipe: gaussian, std: 0.1}\nstrategy: full\nmodel: {kind: mlp}\nmatrix: {model.sizes: [[48, 96, 48], [48, 144, 48]], ranks: [2]}\n"
-#define LAYERS(strategy, ranks) "name: memory\ntitle: t\nlayer: measured\noptimizer: {kind: adamw}\nrows_per_rank: 1\nsteps: 5\nobserve_local: false\nstrategy: " strategy \
-    "\nmodel: {kind: mlp, bias: false}\nmatrix: {ranks: " ranks ", model.sizes: [[200, 200, 200, 200], [200, 200, 200, 200, 200], [200, 200, 200, 200, 200, 200, 200]]}\n"
+#define LAYERS(strategy, ranks) "name: memory\ntitle: t\nlayer: measured\noptimizer: {kind: adamw}\nrows_per_rank: 1\nsteps: 14\nobserve_local: false\nstrategy: " strategy \
+    "\nmodel: {kind: mlp, bias: false}\nmatrix: {ranks: " ranks ", model.sizes: [[200, 200, 200, 200], [200, 200, 200, 200, 200], [200, 200, 200, 200, 200, 200], [200, 200, 200, 200, 200, 200, 200]]}\n"
 #define FIFTY "name: memory\ntitle: t\nlayer: measured\noptimizer: {kind: adamw}\nrows_per_rank: 1\nsteps: 50\nobserve_local: false\nstrategy: full\nranks: 2\nmodel: {kind: mlp, bias: false, sizes: [200, 200, 200, 200]}\n"
 
 enum { MPI = 1 << PROBE_MPI, NCCL = 1 << PROBE_NCCL, SOCKET = 1 << PROBE_SOCKET, HEAP = 1 << PROBE_HEAP };
@@ -39,8 +39,19 @@ static void tells_units(struct probed *s) { json_object_set_new(json_object_get(
 static void less_wire(struct probed *s) { probed_find(s->own, 1, "forward")->traffic[0].wire -= 40; }
 static void unseen(struct probed *s)
 {
-    s->own->probes[0].unseen = 3;
+    s->own->probes[0].unseen = probed_find(s->own, 0, "forward")->unseen = 3;
     s->own->probes[0].unseen_call = "MPI_Put";
+}
+static void unseen_before(struct probed *s) { s->members[1].probes[0].unseen = probed_find(&s->members[1], 0, "forward")->unseen = 3; }
+static void unseen_at_start(struct probed *s) // as by a store that ranks meet at
+{
+    s->own->probes[0].unseen = probed_find(s->own, 0, "case")->unseen = 3;
+    s->own->probes[0].unseen_call = "io_uring_enter";
+}
+static void untracked(struct probed *s)
+{
+    s->own->probes[1].untracked = 1;
+    s->own->probes[1].untracked_call = "cuMemCreate";
 }
 static void says_nothing(struct probed *s)
 {
@@ -82,6 +93,7 @@ static const struct row {
     {"traffic-counts", FULL, {.probes = MPI, .moves = "forward: all-gather f32 4x464, reduce-scatter f32 2x232"}, VERDICT_PASS, "", ""}, // no mark of the backward
     {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER}, VERDICT_PASS, "", ""},
     {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 1x232"}, VERDICT_PASS, "", ""}, // one bucket
+    {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 2x232, all-reduce f32 1x4", .fault = tells_units}, VERDICT_PASS, "", ""}, // and a loss
     {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 1x232", .fault = tells_units}, VERDICT_FAIL, "1 calls of 232 bytes, expected 2 of 232", "Z28"},
     {"traffic-counts", SMALL("none", "2"), {.probes = MPI, .moves = "backward: all-reduce f32 5x232"}, VERDICT_FAIL, "5 calls of 232 bytes, expected 2 of 232: gradients are reduced more than once", "Z28"},
     {"traffic-counts", HYBRID, {.probes = MPI, .moves = "forward: all-gather/2 f32 2x232; backward: all-gather/2 f32 2x232, reduce-scatter/2 f32 2x232, all-reduce/2 f32 2x116"}, VERDICT_PASS, "", ""},
@@ -133,6 +145,8 @@ static const struct row {
     {"traffic-bytes", SMALL("full", "1"), {.probes = SOCKET, .moves = "forward: ; backward: "}, VERDICT_PASS, "0 bytes sent by a rank", ""},
     {"traffic-bytes", SMALL("full", "1"), {.probes = SOCKET, .moves = "forward: send 1x20000; backward: "}, VERDICT_FAIL, "20000 bytes sent by a rank, at most 0", "Z28"},
     {"traffic-bytes", FULL, {.probes = MPI, .moves = FORWARD BACKWARD, .fault = unseen}, VERDICT_SKIP, "rank 0 may move bytes by MPI_Put", ""},
+    {"traffic-bytes", FULL, {.probes = MPI, .moves = FORWARD BACKWARD, .fault = unseen_at_start}, VERDICT_PASS, "", ""},
+    {"traffic-bytes", FULL, {.probes = MPI | SOCKET, .moves = "forward: ; backward: ; observe: ", .fault = unseen_at_start}, VERDICT_SKIP, "rank 0 may move bytes by io_uring_enter", ""},
     {"traffic-bytes", FULL, {.probes = MPI | SOCKET, .moves = "forward: point 4x464; backward: point 1x1"}, VERDICT_SKIP, "their kinds and payloads are unseen", ""},
     {"traffic-bytes", FULL, {.probes = MPI, .moves = "forward: ; backward: ; observe: "}, VERDICT_SKIP, "the socket probe is not loaded", ""},
     {"traffic-bytes", FULL, {.probes = MPI | SOCKET, .moves = "forward: ; backward: ; observe: "}, VERDICT_BROKEN, "no probe saw a byte move between 2 ranks", ""},
@@ -145,6 +159,7 @@ static const struct row {
     {"traffic-slope", SIZES("full", "[2]") "activation_checkpointing: true\n", {.probes = SOCKET, .sent = 16}, VERDICT_FAIL, "units are gathered again for the recomputation", "Z30"},
     {"traffic-slope", SIZES("none", "[2]"), {.probes = SOCKET, .sent = 4}, VERDICT_FAIL, "less than it needs", "Z28"},
     {"traffic-slope", SIZES("full", "[2]"), {.probes = SOCKET, .sent = 12, .fault = scatters}, VERDICT_BROKEN, "the interval is wider than 2 %", ""},
+    {"traffic-slope", SIZES("full", "[2]"), {.probes = SOCKET, .sent = 12, .fault = unseen_before}, VERDICT_SKIP, "one of its 3 sizes may have moved bytes that no probe counts", ""},
     {"traffic-slope", SIZES("grad", "[2, 4]"), {.probes = SOCKET, .sent = 8}, VERDICT_PASS, "6.000", ""}, // of 4 ranks: 8 x 3/4
     {"traffic-slope", SIZES("grad", "[2, 4]"), {.probes = SOCKET, .sent = 8, .sent_at_two = 12}, VERDICT_FAIL, "at N = 2 and 6.000 at N = 4, f(N) = (N-1)/N makes it 4.000", "Z28"},
     // claims
@@ -158,18 +173,19 @@ static const struct row {
     {"traffic-claims", GRAD, {.probes = MPI, .moves = REDUCE "step: ", .says = SAYS(2, 2, 0, 232, 0)}, VERDICT_FAIL, "0 calls of all-gathers", "Z28"}, // claimed, not done
     {"traffic-claims", GRAD, {.probes = MPI, .moves = REDUCE GATHER, .last_rank_moves = REDUCE "step: all-gather f32 3x348", .says = SAYS(2, 2, 0, 232, 0)}, VERDICT_FAIL, "rank 1: the probe saw 3 calls", "Z28"},
     {"traffic-claims", GRAD, {.probes = MPI, .moves = REDUCE GATHER, .says = SAYS(2, 2, 0, 232, 0), .fault = says_nothing}, VERDICT_BROKEN, "rank 1 has no traffic event, rank 0 has one", ""},
-    // memory of three sizes; AdamW in float32: w = g = 4, k = 8
+    // memory of four sizes; AdamW in float32: w = g = 4, k = 8
     {"memory-rest", LAYERS("none", "[2]"), {.probes = HEAP, .live = {.whole = 16}}, VERDICT_PASS, "holds 16 +- ", ""},
     {"memory-rest", LAYERS("optimizer", "[2]"), {.probes = HEAP, .live = {.whole = 8, .shared = 8}}, VERDICT_PASS, "holds 12 +- ", ""},
     {"memory-rest", LAYERS("grad", "[4]"), {.probes = HEAP, .live = {.whole = 4, .shared = 12}}, VERDICT_PASS, "holds 7 +- ", ""},
-    {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "bytes of a parameter at rest over 3 sizes (heap), the strategy has 4", ""},
+    {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "over 4 sizes (heap), the strategy has 4", ""},
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.whole = 8, .shared = 8}}, VERDICT_FAIL, "holds 10 +- ", "Z27"},
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.whole = 8, .shared = 8}}, VERDICT_FAIL, "(as much as optimizer states that are not sharded)", "Z27"},
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.whole = 16}}, VERDICT_FAIL, "(as much as everything unsharded)", "Z27"},
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.shared = 16.6}}, VERDICT_FAIL, "holds 4.15", "Z27"},
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.shared = 8}}, VERDICT_FAIL, "holds 2 +- ", "Z27"}, // what it should hold is not there
     {"memory-rest", LAYERS("full", "[4]"), {.probes = HEAP, .live = {.shared = 16, .last_rank = 3}}, VERDICT_FAIL, "rank 3 holds 7 +- ", "Z27"},
-    {"memory-rest", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}, .fault = swells}, VERDICT_BROKEN, "the points scatter too much", ""},
+    {"memory-rest", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}, .fault = swells}, VERDICT_BROKEN, "cannot tell: rest: ", ""},
+    {"memory-rest", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}, .fault = untracked}, VERDICT_SKIP, "rank 1 may hold memory by cuMemCreate, which no probe counts", ""},
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "over 3 meshes: a = ", ""},
     {"memory-scaling", LAYERS("none", "[2, 3, 4]"), {.probes = HEAP, .live = {.whole = 16}}, VERDICT_PASS, "the strategy has a = 16, b = 0", ""},
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.whole = 8, .shared = 8}}, VERDICT_FAIL, "a = 8 +- ", "Z27"},
@@ -178,18 +194,19 @@ static const struct row {
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.shared = 16}, .fault = loses}, VERDICT_BROKEN, "rank 1: 7 records were lost", ""},
     {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "", ""},
     {"memory-peak", LAYERS("full", "[2]") "reshard_after_forward: false\n", {.probes = HEAP, .live = {.shared = 16, .forward = 4, .backward = 4}}, VERDICT_PASS, "", ""},
-    {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16, .forward = 4}}, VERDICT_FAIL, "forward: rank 1 peaks at 12 +- ", "Z27"},
+    {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16, .forward = 4}}, VERDICT_FAIL, "forward: rank 0 holds 12 +- ", "Z27"},
     {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16, .forward = 4}}, VERDICT_FAIL, "gathered parameters that are kept", "Z27"},
-    {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16, .backward = 4}}, VERDICT_FAIL, "backward: rank 1 peaks at 12 +- ", "Z27"},
-    {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16, .step = 4}}, VERDICT_FAIL, "step: rank 1 peaks at 12 +- ", "Z27"},
+    {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16, .backward = 4}}, VERDICT_FAIL, "backward: rank 0 holds 12 +- ", "Z27"},
+    {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16, .step = 4}}, VERDICT_FAIL, "step: rank 0 holds 12 +- ", "Z27"},
     {"memory-peak", LAYERS("full", "[2]") "activation_checkpointing: true\n", {.probes = HEAP, .live = {.shared = 16, .backward = 4}}, VERDICT_FAIL, "gathered parameters that are kept", "Z27 Z30"},
     {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}, .fault = loses}, VERDICT_BROKEN, "rank 1: 7 records were lost", ""},
-    {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "change by 0 +- 0 a step over 40 steps (heap; told from 2.4e+03 bytes a step on)", ""}, // 120000 / 2 x 4 / 100
+    {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}, .fault = swells}, VERDICT_BROKEN, "cannot tell: ", ""},
+    {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "change by 0 +- 0 a step", ""}, // told from 120000 / 2 x 4 / 100 = 2400 on
     {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16, .leak = 2300}}, VERDICT_PASS, "change by 2300 +- ", ""},
     {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16, .leak = 2500}}, VERDICT_FAIL, "rank 0: live bytes change by 2500 +- ", "Z27"},
     {"memory-leak", FIFTY, {.probes = HEAP, .live = {.shared = 16}, .fault = stops_early}, VERDICT_BROKEN, "rank 1: its records end before the last optimizer step", ""},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 2}, VERDICT_PASS, "", ""},
-    {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 1}, VERDICT_FAIL, "rank 0: live bytes grow by 1.1111 of what it claims over 3 sizes", "Z27"},
+    {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 1}, VERDICT_FAIL, "rank 0: live bytes grow by 1.1111 ", "Z27"},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 3}, VERDICT_FAIL, "says that it has allocated 3640000 bytes, 3400000 are live", "Z27"},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 2, .fault = forgets}, VERDICT_BROKEN, "rank 1: no `memory` event of phase allocated", ""},
 };
@@ -233,6 +250,11 @@ static void lost_by_all(struct probed *s)
         s->members[i].probes[0].lost = 1;
 }
 
+static void cut_off_before(struct probed *s)
+{
+    for (int i = 0; i < s->count - 1; i++) // half of the program
+        s->members[i].probes[1].phase_count /= 2;
+}
 static void lost_before(struct probed *s)
 {
     for (int i = 0; i < s->count - 1; i++)
@@ -243,14 +265,14 @@ static void unseen_is_not_passed(void **state)
 {
     (void)state;
     static const struct { const char *name; void (*spoil)(struct probed *s); } spoils[] = {
-        {"no records", no_records}, {"no probe", no_probe}, {"records lost", lost}, {"records cut off", cut_off}, {"records lost everywhere", lost_by_all}, {"records of other sizes lost", lost_before}};
+        {"no records", no_records}, {"no probe", no_probe}, {"records lost", lost}, {"records cut off", cut_off}, {"records lost everywhere", lost_by_all}, {"records of other sizes lost", lost_before}, {"records of other sizes cut off", cut_off_before}};
     for (int k = 0; k < ROWS; k++)
         for (size_t i = 0; rows[k].verdict == VERDICT_PASS && i < sizeof spoils / sizeof *spoils; i++) {
             struct probed *s = probed_run(rows[k].yaml, &rows[k].subject);
             bool applies;
             spoils[i].spoil(s);
             struct finding f = probed_judge(s, planned_check(rows[k].check), &applies);
-            if (applies && f.verdict == VERDICT_PASS && (s->count > 1 || spoils[i].spoil != lost_before))
+            if (applies && f.verdict == VERDICT_PASS && (s->count > 1 || (spoils[i].spoil != lost_before && spoils[i].spoil != cut_off_before)))
                 fail_msg("%s (row %d): %s, and it is PASS: %s", rows[k].check, k, spoils[i].name, f.message);
             probed_free(s);
         }
