@@ -76,8 +76,9 @@ STATISTICS := $(call src,harness/statistics) # over PROTOCOL; of workers too, so
 TRUTH := $(call src,reference/models reference/truth)
 ENGINE := $(call src,reference/sharding reference/engine reference/backends reference/checkpoint)
 WORKER := $(call src,reference/worker)
+NET := $(call src,harness/net/worker)
 CHECKS := $(call src,suite/checks)
-HARNESS := $(call src,harness/probes harness/cases harness/launch harness/fabric harness/run harness/judge harness/store harness/report harness/advise)
+HARNESS := $(call src,harness/probes harness/cases harness/launch harness/fabric harness/run harness/judge harness/store harness/report harness/advise harness/net)
 CLI := $(call src,harness/cli)
 NULL := $(call src,suite/implementations/null)
 TESTS := $(sort $(wildcard */tests/test_*.c */*/tests/test_*.c))
@@ -90,7 +91,7 @@ LIBS := $(BUILD)/libharness.a $(BUILD)/libstatistics.a $(BUILD)/libreference.a $
 SONAME := libfsdpmark.so.$(firstword $(subst ., ,$(VERSION)))
 PUBLIC_LIBS := $(BUILD)/libfsdpmark.a $(BUILD)/$(SONAME)
 PROGRAMS := $(if $(CLI),$(BUILD)/fsdpmark) $(if $(WORKER),$(BUILD)/fsdp-reference $(BUILD)/fsdp-reference-faulty) \
-            $(if $(NULL),$(BUILD)/fsdpmark-null)
+            $(if $(NULL),$(BUILD)/fsdpmark-null) $(if $(NET),$(BUILD)/fsdpmark-net)
 
 # Preloaded into workers: one library per file of the name of a probe, over the one that the other files make (docs/probes.md).
 PROBE_FOLDER := harness/probes/preload
@@ -166,6 +167,9 @@ $(BUILD)/fsdp-reference: $(call obj,$(WORKER)) $(filter-out %/libharness.a,$(LIB
 $(BUILD)/fsdp-reference-faulty: $(patsubst %.c,$(BUILD)/faulty/%.o,$(WORKER) $(ENGINE)) $(filter-out %/libharness.a %/libreference.a,$(LIBS))
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS) $(PAPI_LIBS)
+$(BUILD)/fsdpmark-net: $(call obj,$(NET) harness/net/point.c) $(BUILD)/libstatistics.a $(BUILD)/libprotocol.a
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(DEP_LIBS) $(MPI_LIBS)
 $(BUILD)/fsdpmark-null: $(call obj,$(NULL)) $(BUILD)/libfsdpmark.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(PUBLIC_NEEDS)

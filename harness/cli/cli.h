@@ -24,6 +24,7 @@ int cmd_compare(const struct cli *cli, int argc, char **argv);
 int cmd_random(const struct cli *cli, int argc, char **argv);
 int cmd_advise(const struct cli *cli, int argc, char **argv);
 int cmd_expand(const struct cli *cli, int argc, char **argv);
+int cmd_net(const struct cli *cli, int argc, char **argv);
 
 // paths.c
 // The suite folder: as given, $FSDPMARK_SUITE, ../suite or ../share/fsdpmark/suite beside the program's folder, for a build

@@ -30,6 +30,8 @@ const struct command commands[] = {
     {"matrix", "Shows which implementation can do what: the newest verdicts of the store by capability.", "[options]", cmd_matrix},
     {"compare", "Compares two stored runs. Exit status: 0 nothing worse, 1 a regression beyond the threshold or a worse verdict, 2 unusable input, 3 nothing in common.",
      "RUN RUN [options]", cmd_compare},
+    {"net", "Measures an interconnect: collectives of sharded training by size and form, alone, at once and beside computing, every buffer checked. "
+            "Exit status: 1 wrong data, 3 nothing measured.", "[options]", cmd_net},
     {0},
 };
 

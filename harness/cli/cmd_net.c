@@ -1,0 +1,270 @@
+// fsdpmark net: what an interconnect does with the collectives of sharded training, every buffer checked.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/cli/cli.h"
+#include "harness/launch/interrupt.h"
+#include "harness/launch/launch.h"
+#include "harness/net/output.h"
+#include "harness/net/run.h"
+#include "harness/protocol/memory.h"
+#include "harness/run/scratch.h"
+#include "harness/run/stamp.h"
+
+enum { FEW = 4 }; // sizes that are given and no more than that are those of all measures
+
+struct request {
+    const char *fabric, *hostfile, *sizes, *measures, *case_file, *pattern, *json, *csv, *store, *suite, *corrupt;
+    int64_t ranks, hosts, starts, within, seed;
+    double seconds, narrow;
+    bool keep, bare;
+};
+
+// The slowest of the lines that ranks use [byte/s], 0 where it is not known.
+static double line_rate(const struct fabric_place *place, int ranks)
+{
+    double slowest = 0;
+    for (int r = 0; r < ranks; r++) {
+        double rate = fabric_place_rate(place, fabric_place_host(place, r, ranks)) / 8;
+        slowest = slowest == 0 || rate < slowest ? rate : slowest;
+    }
+    return slowest;
+}
+
+static int default_ranks(const struct fabric_place *place)
+{
+    int hosts = fabric_place_hosts(place), cores = launch_cores();
+    return hosts > 1 ? hosts : cores < 2 ? 2 : cores > 8 ? 8 : cores;
+}
+
+// Ranks of the inner tier: of a group of hosts where the fabric has two tiers, of a host where several ranks share one, else pairs.
+static int default_within(const struct fabric_place *place, int ranks)
+{
+    int hosts = fabric_place_hosts(place), group = fabric_place_fabric(place)->group;
+    int within = group > 0 ? group * ranks / hosts : hosts > 1 && ranks > hosts ? ranks / hosts : 2;
+    return within > 1 && within < ranks && ranks % within == 0 ? within : 0;
+}
+
+static bool read_corrupt(const char *text, struct net_settings *s, struct error *error)
+{
+    long long iteration;
+    char rest;
+    s->corrupt_rank = -1;
+    if (text == NULL)
+        return true;
+    bool ok = sscanf(text, "%d:%lld%c", &s->corrupt_rank, &iteration, &rest) == 2 && s->corrupt_rank >= 0 && s->corrupt_rank < s->ranks && iteration >= 0;
+    s->corrupt_iteration = ok ? iteration : 0;
+    return ok || error_set(error, "--corrupt: found '%s', expected RANK:ITERATION with a rank below %d", text, s->ranks);
+}
+
+static bool choose_ranks(const struct request *r, struct net_settings *s, struct error *error)
+{
+    s->ranks = r->ranks > 0 ? (int)r->ranks : default_ranks(s->place);
+    if (s->ranks < 2 || s->ranks > 4096)
+        return error_set(error, "--ranks: found %d, expected 2 to 4096", s->ranks);
+    s->within = r->within > 0 ? (int)r->within : default_within(s->place, s->ranks);
+    if (s->within > s->ranks || (s->within > 0 && s->ranks % s->within != 0))
+        return error_set(error, "--within: found %d, expected a divisor of the %d ranks", s->within, s->ranks);
+    s->line_rate = line_rate(s->place, s->ranks);
+    return read_corrupt(r->corrupt, s, error);
+}
+
+static bool make_plan(const struct request *r, const struct net_settings *s, const struct net_units *units, struct net_plan *plan, struct error *error)
+{
+    struct net_request q = {.ranks = s->ranks, .within = s->within, .units = units, .sizes = net_default_sizes(s->line_rate)};
+    if (r->sizes != NULL && !sizes_parse(r->sizes, &q.sizes, error))
+        return false;
+    q.few = r->sizes != NULL && q.sizes.count <= FEW ? q.sizes : net_default_few(&q.sizes, s->line_rate);
+    if (!net_measures_parse(r->measures != NULL ? r->measures : r->bare ? "sweep" : "all", &q.measures, error) || !net_plan_make(&q, plan, error))
+        return false;
+    for (int i = 0; i < plan->count; i++)
+        plan->points[i].bare = r->bare && plan->points[i].how == NET_BLOCKING && plan->points[i].product == NET_IDLE;
+    return true;
+}
+
+static void introduce(const struct net_settings *s, const struct net_plan *plan, FILE *out)
+{
+    const struct fabric *f = fabric_place_fabric(s->place);
+    fprintf(out, "%s: %s; %d ranks on %d host%s", f->name, f->title, s->ranks, fabric_place_hosts(s->place), fabric_place_hosts(s->place) > 1 ? "s" : "");
+    if (s->line_rate > 0)
+        fprintf(out, ", slowest line %.4g Mbit/s", 8e-6 * s->line_rate);
+    fprintf(out, "; %d points, %d starts of %.3g s together\n", plan->count, s->starts, s->seconds);
+    fputs("Times: the slowest rank's, of calls in a row behind a barrier; medians with intervals of at least 95 % (docs/metrics.md)\n", out);
+    if (fabric_place_hosts(s->place) == 1 && s->ranks > launch_cores())
+        fprintf(out, "More ranks than cores (%d): they wait for each other's turn, and times say so\n", launch_cores());
+    fflush(out);
+}
+
+static bool write_to(const struct cli *cli, const char *path, const struct net_rows *rows, const struct net_findings *findings, bool csv)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    bool ok = file != NULL && (csv ? net_csv(rows, file) : net_json(rows, findings, file));
+    if (!ok)
+        options_bad(cli->command, "%s: cannot be written: %s", path, strerror(errno));
+    if (file != NULL && file != stdout)
+        fclose(file);
+    return ok;
+}
+
+// Exit status: 1 data errors, 3 nothing was measured, 2 a report cannot be written.
+static int report(const struct cli *cli, const struct request *r, const struct net_settings *s, int planned, FILE *out)
+{
+    struct net_rows rows;
+    struct net_findings findings;
+    struct error error = {0};
+    if (!net_rows_load(s->store, s->run, &rows, &error))
+        return options_bad(cli->command, "%s", error.text), 3;
+    net_consistency(&rows, &findings);
+    net_table(&rows, &findings, out);
+    if (rows.count < planned)
+        fprintf(out, "\n%d of %d points were not measured: the time was up\n", planned - rows.count, planned);
+    bool ok = (r->json == NULL || write_to(cli, r->json, &rows, &findings, false)) && (r->csv == NULL || write_to(cli, r->csv, &rows, &findings, true));
+    int status = rows.errors > 0 ? 1 : ok ? 0 : 2;
+    net_rows_free(&rows);
+    return status;
+}
+
+static FILE *news(const struct request *r)
+{
+    return (r->json != NULL && strcmp(r->json, "-") == 0) || (r->csv != NULL && strcmp(r->csv, "-") == 0) ? stderr : stdout;
+}
+
+static bool begin_run(const struct cli *cli, const struct request *r, struct net_settings *s, const char *path, struct error *error)
+{
+    json_t *environment = stamp_make((uint64_t)r->seed);
+    json_object_set_new(environment, "fabric", fabric_stamp(s->place));
+    struct run_info info = {.command = cli->command_line, .seed = (uint64_t)r->seed, .environment = environment};
+    bool ok = store_open(path, false, &s->store, error) && store_begin_run(s->store, &info, &s->run, error);
+    json_decref(environment);
+    return ok;
+}
+
+static int measure(const struct cli *cli, const struct request *r, struct net_settings *s, const struct net_plan *plan, const char *path)
+{
+    struct error error = {0}, own = {0};
+    char *scratch = scratch_make(r->keep, &error);
+    FILE *out = news(r);
+    s->scratch = scratch;
+    s->progress = stderr;
+    if (scratch == NULL || !begin_run(cli, r, s, path, &error)) {
+        free(scratch);
+        store_close(s->store);
+        return options_bad(cli->command, "%s", error.text);
+    }
+    introduce(s, plan, out);
+    bool ok = net_run(s, plan, &error);
+    int status = report(cli, r, s, plan->count, out), caught = interrupt_signal();
+    if (!ok) {
+        options_bad(cli->command, "%s", error.text);
+        status = status == 1 ? 1 : 3;
+    }
+    fprintf(out, "\nRun %lld in %s\n", (long long)s->run, path);
+    if (!caught && !store_end_run(s->store, s->run, status, &own))
+        status = options_bad(cli->command, "%s", own.text);
+    store_close(s->store);
+    if (r->keep)
+        fprintf(out, "Jobs kept in %s\n", scratch);
+    else
+        scratch_remove(scratch);
+    free(scratch);
+    return caught ? 128 + caught : status;
+}
+
+static int on_place(const struct cli *cli, const struct request *r, const struct fabric_place *place, const char *store)
+{
+    struct error error = {0};
+    struct net_units units = {0};
+    struct net_plan plan = {0};
+    char *worker = memory_format("%s/fsdpmark-net", getenv("FSDPMARK_BUILD"));
+    struct net_settings s = {.program = cli->program, .worker = worker, .launcher = "mpirun", .place = place, .starts = (int)r->starts, .seconds = r->seconds,
+                             .narrow = r->narrow, .seed = (uint64_t)r->seed};
+    bool wanted = r->case_file != NULL || r->pattern != NULL;
+    bool ok = choose_ranks(r, &s, &error) && (!wanted || net_units_read(r->case_file, r->pattern, r->suite, &units, &error)) &&
+              make_plan(r, &s, wanted ? &units : NULL, &plan, &error);
+    int status = ok ? measure(cli, r, &s, &plan, store) : options_bad(cli->command, "%s", error.text);
+    net_plan_free(&plan);
+    net_units_free(&units);
+    free(worker);
+    return status;
+}
+
+static int skip(const struct fabric *f, char *reason, FILE *out)
+{
+    fprintf(out, "SKIP: fabric %s cannot be had here: %s\n", f->name, reason);
+    free(reason);
+    return 3;
+}
+
+static int net(const struct cli *cli, const struct request *r, const char *store)
+{
+    struct error error = {0};
+    struct fabric fabric;
+    struct fabric_place *place;
+    if (!fabric_read(r->fabric, r->suite, &fabric, &error))
+        return options_bad(cli->command, "%s", error.text);
+    if (r->hostfile != NULL) {
+        free(fabric.hostfile);
+        fabric.hostfile = memory_text(r->hostfile);
+    }
+    char *reason = fabric_unavailable(&fabric);
+    if (reason == NULL && fabric.kind == FABRIC_NCCL)
+        reason = memory_text("its collectives are NCCL's, and fsdpmark-net speaks MPI; remedy: fsdpmark bench measures what runs on NCCL");
+    int status = 2;
+    if (reason != NULL)
+        status = skip(&fabric, reason, news(r));
+    else if (!fabric_open(&fabric, (int)r->hosts, cli->program, &place, &error))
+        options_bad(cli->command, "%s", error.text);
+    else {
+        status = on_place(cli, r, place, store);
+        fabric_close(place);
+    }
+    fabric_free(&fabric);
+    return status;
+}
+
+int cmd_net(const struct cli *cli, int argc, char **argv)
+{
+    struct request r = {.fabric = "shm", .starts = 3, .seed = 1, .seconds = 60, .narrow = 0.02};
+    int words;
+    const struct option table[] = {
+        {"fabric", 'f', OPTION_TEXT, &r.fabric, "FABRIC", "what to measure: name, or path of a file (shm)"},
+        {"hosts", 0, OPTION_INTEGER, &r.hosts, "N", "hosts of a virtual fabric; default as it says"},
+        {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, as mpirun reads them"},
+        {"ranks", 'n', OPTION_INTEGER, &r.ranks, "N", "ranks; default one a host, on one machine one a core, 2 to 8"},
+        {"sizes", 0, OPTION_TEXT, &r.sizes, "SIZES", "bytes of the whole buffer, as 8..16M, 1K..1M*4 or 64K,1M; default from 8 as far as the line allows"},
+        {"measure", 'm', OPTION_TEXT, &r.measures, "LIST", "all, or some of sweep,directions,links,mixed,forms,shards,alignment,together,tiers,compute,units (all)"},
+        {"case", 0, OPTION_TEXT, &r.case_file, "FILE", "also the units of this model: a case.json, or a file of cases"},
+        {"pattern", 'k', OPTION_TEXT, &r.pattern, "PATTERN", "which case: the first of the file, or of the suite, whose id matches the glob or holds the text"},
+        {"within", 0, OPTION_INTEGER, &r.within, "N", "ranks of hybrid's inner tier; default as the fabric has it, else 2"},
+        {"time", 't', OPTION_SECONDS, &r.seconds, "S", "seconds for all starts together (60)"},
+        {"starts", 0, OPTION_INTEGER, &r.starts, "N", "starts of the workers (3)"},
+        {"narrow", 0, OPTION_RATIO, &r.narrow, "X", "half width of the interval, relative to the median, at which a point is done (0.02)"},
+        {"seed", 0, OPTION_INTEGER, &r.seed, "S", "of values and order (1)"},
+        {"bare", 0, OPTION_FLAG, &r.bare, NULL, "a bare loop around each call takes turns with the measurement: what the tool itself costs"},
+        {"corrupt", 0, OPTION_TEXT, &r.corrupt, "R:I", "damage rank R's output of iteration I of every point, to see that it is found"},
+        {"json", 0, OPTION_TEXT, &r.json, "FILE", "also write JSON (- is stdout)"},
+        {"csv", 0, OPTION_TEXT, &r.csv, "FILE", "also write CSV (- is stdout)"},
+        {"store", 0, OPTION_TEXT, &r.store, "FILE", "results database; default ~/.local/share/fsdpmark/results.db"},
+        {"suite", 0, OPTION_TEXT, &r.suite, "FOLDER", "the suite; default $FSDPMARK_SUITE, or the one beside the program"},
+        {"keep", 0, OPTION_FLAG, &r.keep, NULL, "keep the job folders and say where"},
+        {0},
+    };
+    enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
+    if (parsed != OPTIONS_RUN)
+        return parsed == OPTIONS_HELP ? 0 : 2;
+    if (r.starts < 1 || r.starts > 1000)
+        return options_bad(cli->command, "--starts: found %lld, expected 1 to 1000", (long long)r.starts);
+    if (r.hosts > FABRIC_HOSTS_MOST)
+        return options_bad(cli->command, "--hosts: found %lld, expected at most %d", (long long)r.hosts, FABRIC_HOSTS_MOST);
+    if (r.json != NULL && r.csv != NULL && strcmp(r.json, "-") == 0 && strcmp(r.csv, "-") == 0)
+        return options_bad(cli->command, "found 2 reports for standard output, expected at most one");
+    char *store = cli_store(cli, r.store), *suite = store != NULL ? cli_suite(cli, r.suite) : NULL;
+    r.suite = suite;
+    int status = suite != NULL ? net(cli, &r, store) : 2;
+    free(store);
+    free(suite);
+    return status;
+}
