@@ -23,6 +23,7 @@ int cmd_matrix(const struct cli *cli, int argc, char **argv);
 int cmd_compare(const struct cli *cli, int argc, char **argv);
 int cmd_random(const struct cli *cli, int argc, char **argv);
 int cmd_advise(const struct cli *cli, int argc, char **argv);
+int cmd_fabric(const struct cli *cli, int argc, char **argv);
 int cmd_expand(const struct cli *cli, int argc, char **argv);
 int cmd_net(const struct cli *cli, int argc, char **argv);
 

@@ -27,6 +27,7 @@ const struct command commands[] = {
     {"random", "Writes a case file of random correct configurations, for check --case.", "[options]", cmd_random},
     {"show", "Prints the verdict table of a stored run; without RUN, lists the runs.", "[RUN] [options]", cmd_show},
     {"advise", "Tells which sharding strategy suits a model on an interconnect, and which bandwidth it needs.", "[options]", cmd_advise},
+    {"fabric", "Tells which fabrics can be had here; with FABRIC, holds it up until Ctrl-C and tells how to enter its hosts.", "[FABRIC] [options]", cmd_fabric},
     {"matrix", "Shows which implementation can do what: the newest verdicts of the store by capability.", "[options]", cmd_matrix},
     {"compare", "Compares two stored runs. Exit status: 0 nothing worse, 1 a regression beyond the threshold or a worse verdict, 2 unusable input, 3 nothing in common.",
      "RUN RUN [options]", cmd_compare},

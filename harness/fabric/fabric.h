@@ -46,11 +46,13 @@ void fabric_close(struct fabric_place *p);
 // Removes what killed programs left behind; the number of places removed.
 int fabric_sweep(void);
 
+// False once its holder was killed: then nothing that goes over it says anything of who used it.
+bool fabric_place_up(const struct fabric_place *p);
 int fabric_place_hosts(const struct fabric_place *p);
 const struct fabric *fabric_place_fabric(const struct fabric_place *p);
 // Rank r of n lives on host r * hosts / n.
 int fabric_place_host(const struct fabric_place *p, int rank, int ranks);
-const char *fabric_place_address(const struct fabric_place *p, int host);   // "10.x.y.z"; NULL: this machine itself
+const char *fabric_place_address(const struct fabric_place *p, int host);   // "10.x.y.z", of the fabric hosts as the host file has it; NULL: this machine itself
 const char *fabric_place_interface(const struct fabric_place *p, int host); // for GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME; NULL
 double fabric_place_rate(const struct fabric_place *p, int host);           // bit/s, 0: unknown
 // argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
@@ -58,6 +60,8 @@ const char *const *fabric_place_enter(const struct fabric_place *p, int host);
 // Open MPI's options for mpirun (transports, launch agent, hosts, subnet) in place of the launcher's own; NULL at the end, owned by the
 // caller (environment_free).
 char **fabric_place_mpirun(const struct fabric_place *p, int ranks);
+// Appends mpirun's -x for what ranks on other machines need of an environment; nothing where they get it anyway.
+char **fabric_place_forward(const struct fabric_place *p, char **argv, char *const *environment);
 // "NAME=VALUE" for every rank of a host; NULL at the end.
 const char *const *fabric_place_environment(const struct fabric_place *p, int host);
 

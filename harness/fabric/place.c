@@ -19,7 +19,7 @@
 
 static const double OPEN_DEADLINE_S = 60, CLOSE_DEADLINE_S = 5;
 
-struct host { char address[32], **enter, **environment; };
+struct host { char address[64], **enter, **environment; };
 
 struct fabric_place {
     const struct fabric *fabric;
@@ -81,12 +81,19 @@ static void describe_host(struct fabric_place *p, const struct place_plan *plan,
     host->environment = argv_append(words(environment), (const char *const *)p->fabric->environment);
 }
 
-static bool open_virtual(struct fabric_place *p, const char *program, struct error *error)
+static bool open_virtual(struct fabric_place *p, int hosts, const char *program, struct error *error)
 {
+    const struct fabric *f = p->fabric;
+    if (hosts > FABRIC_HOSTS_MOST)
+        return error_set(error, "fabric %s: found %d hosts, expected %d at most", f->name, hosts, FABRIC_HOSTS_MOST);
+    if (f->slow_host >= hosts)
+        return error_set(error, "fabric %s: found %d hosts, expected more than %d, since host %d is the slow one", f->name, hosts, f->slow_host, f->slow_host);
+    p->hosts = hosts;
+    p->host = memory_zeros((size_t)hosts, sizeof *p->host);
     // The holder's pid is not known before its fork; this one's tells as much and two of one process count on.
     static unsigned places;
     unsigned number = (unsigned)getpid() + 257 * places++;
-    struct place_plan plan = {p->fabric, program, p->hosts, {(unsigned char)(number >> 8), (unsigned char)number}};
+    struct place_plan plan = {f, program, hosts, {(unsigned char)(number >> 8), (unsigned char)number}};
     char id[PLACE_ID];
     if (!begin(p, &plan, error))
         return false;
@@ -94,31 +101,56 @@ static bool open_virtual(struct fabric_place *p, const char *program, struct err
     snprintf(p->subnet, sizeof p->subnet, "10.%u.%u.0/24", plan.net[0], plan.net[1]);
     // mpirun splits the agent at blanks and colons, which the program's own path may hold.
     p->agent = memory_format("/proc/%ld/fd/%d __agent %s", (long)p->holder, HOLD_PROGRAM, id);
-    for (int h = 0; h < p->hosts; h++)
+    for (int h = 0; h < hosts; h++)
         describe_host(p, &plan, h, id);
     return true;
 }
 
-bool fabric_open(const struct fabric *f, int hosts, const char *program, struct fabric_place **out, struct error *error)
+static void describe_here(struct fabric_place *p, int h, const char *name)
 {
     static const char *const none[] = {NULL};
-    fabric_sweep();
-    bool is_virtual = f->kind == FABRIC_VIRTUAL;
-    struct fabric_place *p = memory_zeros(1, sizeof *p);
-    *p = (struct fabric_place){.fabric = f, .hosts = !is_virtual ? 1 : hosts > 0 ? hosts : f->hosts, .holder = -1, .lifeline = -1};
-    *out = p;
-    p->host = memory_zeros((size_t)p->hosts, sizeof *p->host);
-    bool ok = p->hosts <= FABRIC_HOSTS_MOST || error_set(error, "fabric %s: found %d hosts, expected %d at most", f->name, p->hosts, FABRIC_HOSTS_MOST);
-    if (ok && is_virtual && f->slow_host >= p->hosts)
-        ok = error_set(error, "fabric %s: found %d hosts, expected more than %d, since host %d is the slow one", f->name, p->hosts, f->slow_host, f->slow_host);
-    if (ok && is_virtual)
-        ok = open_virtual(p, program, error);
-    else if (ok)
-        p->host[0] = (struct host){"", words(none), words((const char *const *)f->environment)};
-    if (!ok) {
-        fabric_close(p);
-        *out = NULL;
+    snprintf(p->host[h].address, sizeof p->host[h].address, "%s", name);
+    p->host[h].enter = words(none);
+    p->host[h].environment = words((const char *const *)p->fabric->environment);
+}
+
+static bool open_here(struct fabric_place *p)
+{
+    p->hosts = 1;
+    p->host = memory_zeros(1, sizeof *p->host);
+    describe_here(p, 0, "");
+    return true;
+}
+
+static bool open_hosts(struct fabric_place *p, struct error *error)
+{
+    char *names[FABRIC_HOSTS_MOST] = {0};
+    struct error own = {0};
+    p->hosts = hostfile_read(p->fabric->hostfile, names, &own);
+    p->host = memory_zeros((size_t)p->hosts + 1, sizeof *p->host);
+    for (int h = 0; h < p->hosts; h++) {
+        describe_here(p, h, names[h]);
+        free(names[h]);
     }
+    return own.text[0] == 0 || error_set(error, "%s", own.text);
+}
+
+bool fabric_open(const struct fabric *f, int hosts, const char *program, struct fabric_place **out, struct error *error)
+{
+    struct fabric_place *p = memory_zeros(1, sizeof *p);
+    *p = (struct fabric_place){.fabric = f, .holder = -1, .lifeline = -1};
+    *out = NULL;
+    fabric_sweep();
+    bool ok;
+    switch (f->kind) {
+    case FABRIC_VIRTUAL: ok = open_virtual(p, hosts > 0 ? hosts : f->hosts, program, error); break;
+    case FABRIC_HOSTS: ok = open_hosts(p, error); break;
+    default: ok = open_here(p); break;
+    }
+    if (ok)
+        *out = p;
+    else
+        fabric_close(p);
     return ok;
 }
 
@@ -144,11 +176,17 @@ void fabric_close(struct fabric_place *p)
 
 // ---- asking ----
 
+bool fabric_place_up(const struct fabric_place *p)
+{
+    char byte;
+    return p->holder < 0 || (recv(p->lifeline, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 int fabric_place_hosts(const struct fabric_place *p) { return p->hosts; }
 const struct fabric *fabric_place_fabric(const struct fabric_place *p) { return p->fabric; }
 int fabric_place_host(const struct fabric_place *p, int rank, int ranks) { return (int)((long)rank * p->hosts / ranks); }
 const char *fabric_place_address(const struct fabric_place *p, int host) { return p->host[host].address[0] ? p->host[host].address : NULL; }
-const char *fabric_place_interface(const struct fabric_place *p, int host) { return p->host[host].address[0] ? "eth0" : NULL; }
+const char *fabric_place_interface(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL && host < p->hosts ? "eth0" : NULL; }
 double fabric_place_rate(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL ? topology_rate(p->fabric, host) : 0; }
 const char *const *fabric_place_enter(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].enter; }
 const char *const *fabric_place_environment(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].environment; }
@@ -205,6 +243,34 @@ static char **mpirun_virtual(const struct fabric_place *p, int ranks)
     return argv;
 }
 
+// What a variable says here need not hold there.
+static bool stays_here(const char *pair)
+{
+    static const char *const names[] = {"HOME=", "USER=", "LOGNAME=", "SHELL=", "TMPDIR=", "XDG_RUNTIME_DIR=", "SLURM_", "OMPI_", NULL};
+    for (int i = 0; names[i] != NULL; i++)
+        if (strncmp(pair, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+char **fabric_place_forward(const struct fabric_place *p, char **argv, char *const *environment)
+{
+    for (; p->fabric->kind == FABRIC_HOSTS && *environment != NULL; environment++) {
+        char *name = memory_format("%.*s", (int)strcspn(*environment, "="), *environment);
+        const char *const two[] = {"-x", name, NULL};
+        if (!stays_here(*environment))
+            argv = argv_append(argv, two);
+        free(name);
+    }
+    return argv;
+}
+
+static char **mpirun_hosts(const struct fabric_place *p)
+{
+    const char *const head[] = {"--hostfile", p->fabric->hostfile, "--map-by", "slot", NULL};
+    return argv_append(NULL, head);
+}
+
 static char **mpirun_here(void)
 {
     static const char *const head[] = {"--mca", "plm", "isolated", "--mca", "oob_tcp_if_include", "lo", NULL};
@@ -213,5 +279,6 @@ static char **mpirun_here(void)
 
 char **fabric_place_mpirun(const struct fabric_place *p, int ranks)
 {
-    return append_own(p->fabric->kind == FABRIC_VIRTUAL ? mpirun_virtual(p, ranks) : mpirun_here(), p->fabric);
+    enum fabric_kind kind = p->fabric->kind;
+    return append_own(kind == FABRIC_VIRTUAL ? mpirun_virtual(p, ranks) : kind == FABRIC_HOSTS ? mpirun_hosts(p) : mpirun_here(), p->fabric);
 }

@@ -35,6 +35,9 @@ bool topology_make(const struct place_plan *plan, struct error *error);
 // Line rate at a host's port [bit/s].
 double topology_rate(const struct fabric *f, int host);
 
+// The machines of a host file; 0, with the error set, where there is none. Owned by the caller.
+int hostfile_read(const char *path, char *names[FABRIC_HOSTS_MOST], struct error *error);
+
 void place_id(pid_t holder, char id[PLACE_ID]);
 // True where the holder named so lives.
 bool place_lives(const char *id, pid_t *holder);

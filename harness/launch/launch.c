@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/fabric/fabric.h"
 #include "harness/launch/template.h"
 
 const struct launcher *launcher_find(const char *name)
@@ -49,6 +50,8 @@ bool launch_start(const struct launch_plan *plan, struct launch *out, struct err
     out->ends = calloc((size_t)plan->ranks, sizeof *out->ends);
     if (out->folder == NULL || out->ends == NULL)
         return error_set(error, "out of memory");
+    if (plan->place != NULL && !fabric_place_up(plan->place))
+        return error_set(error, "the process that holds the fabric %s has ended", fabric_place_fabric(plan->place)->name);
     if (!launcher->start(plan, out, error))
         return false;
     out->over = false;

@@ -20,7 +20,7 @@ static const char *const own_options[] = {
     "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "oob_tcp_if_include", "lo", NULL,
 };
 
-static char **mpirun_argv(const struct launch_plan *plan)
+static char **mpirun_argv(const struct launch_plan *plan, char *const *environment)
 {
     char ranks[16];
     snprintf(ranks, sizeof ranks, "%d", plan->ranks);
@@ -34,6 +34,8 @@ static char **mpirun_argv(const struct launch_plan *plan)
     char **argv = argv_append(argv_append(NULL, plan->place != NULL ? fabric_place_enter(plan->place, 0) : NULL), head);
     argv = argv_append(argv, of_place != NULL ? (const char *const *)of_place : own_options);
     environment_free(of_place);
+    if (plan->place != NULL)
+        argv = fabric_place_forward(plan->place, argv, environment);
     return argv_append(argv_append(argv, tail), plan->command);
 }
 
@@ -45,7 +47,8 @@ bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
     const char *const pairs[] = {launcher_master(plan, address, sizeof address), master, job, launcher_mpi_folder(plan->folder, mpi, sizeof mpi), NULL};
     const char *const *lists[] = {plan->place != NULL ? fabric_place_environment(plan->place, 0) : NULL, plan->environment, pairs};
-    struct keeper_task task = {mpirun_argv(plan), environment_make(lists, 3), strdup(plan->folder), NULL, NULL, 0};
+    char **environment = environment_make(lists, 3);
+    struct keeper_task task = {environment != NULL ? mpirun_argv(plan, environment) : NULL, environment, strdup(plan->folder), NULL, NULL, 0};
     bool ok = task.argv != NULL && task.envp != NULL && task.folder != NULL &&
               asprintf(&task.log, "%s/launcher.log", plan->folder) > 0 &&
               asprintf(&task.end, "%s/launcher.end", plan->folder) > 0;

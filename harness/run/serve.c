@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/fabric/fabric.h"
 #include "harness/launch/interrupt.h"
 #include "harness/protocol/memory.h"
 #include "harness/run/engine.h"
@@ -137,6 +138,17 @@ static void silence(struct service *s, enum ending ending, int *failures)
     *failures = 0;
 }
 
+static bool place_is_lost(const struct engine *e) { return e->settings->place != NULL && !fabric_place_up(e->settings->place); }
+
+// Without the network that was promised to them the workers have shown nothing.
+static void lose_place(struct service *s)
+{
+    struct finding finding = {0};
+    int position = s->at < s->count ? s->at : s->count - 1;
+    finding_broken(&finding, "the process that holds the fabric %s has ended", fabric_place_fabric(s->engine->settings->place)->name);
+    verdict_give_answer(s, position, &finding);
+}
+
 static void one_start(struct service *s, int *failures)
 {
     struct engine *e = s->engine;
@@ -155,7 +167,9 @@ static void one_start(struct service *s, int *failures)
     launch_stop(&s->launch, ending == ENDING_INTERRUPTED ? 1.0 : STOP_GRACE_S);
     if (s->watch.rank != NULL)
         watch_poll(&s->watch);
-    if (is_lost && ending != ENDING_INTERRUPTED) {
+    if (ending != ENDING_ENDED && ending != ENDING_INTERRUPTED && place_is_lost(e)) {
+        lose_place(s);
+    } else if (is_lost && ending != ENDING_INTERRUPTED) {
         lost(s, failures);
     } else if (ending == ENDING_SILENT || ending == ENDING_SILENT_HANG) {
         silence(s, ending, failures);
