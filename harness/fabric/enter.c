@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "harness/fabric/place.h"
+#include "harness/launch/keeper.h"
 #include "harness/launch/process.h"
 #include "harness/protocol/memory.h"
 
@@ -52,7 +53,28 @@ static bool same_user_namespace(const char *path)
     return stat("/proc/self/ns/user", &own) == 0 && stat(path, &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-static bool enter(const char *id, int host)
+#define BLAS_THREADS "OPENBLAS_NUM_THREADS"
+#define BLAS_THREADS_BEFORE "FSDPMARK_BLAS_THREADS"
+
+// A process with threads may not change its user namespace, and OpenBLAS starts some before main: once more without.
+static bool is_alone(char **argv)
+{
+    static const char *const name[] = {"fsdpmark", NULL};
+    const char *before = getenv(BLAS_THREADS_BEFORE), *threads = getenv(BLAS_THREADS);
+    if (before != NULL) {
+        before[0] != 0 ? setenv(BLAS_THREADS, before, 1) : unsetenv(BLAS_THREADS);
+        unsetenv(BLAS_THREADS_BEFORE);
+        return true;
+    }
+    if (threads != NULL && strcmp(threads, "1") == 0)
+        return true;
+    setenv(BLAS_THREADS_BEFORE, threads != NULL ? threads : "", 1);
+    setenv(BLAS_THREADS, "1", 1);
+    execv("/proc/self/exe", argv_append(argv_append(NULL, name), (const char *const *)argv));
+    return false;
+}
+
+static bool enter(const char *id, int host, char **argv)
 {
     char user[64], net[64], name[64];
     pid_t holder, parent = getppid();
@@ -65,7 +87,7 @@ static bool enter(const char *id, int host)
     snprintf(net, sizeof net, "/proc/%ld/fd/%d", (long)holder, at + HOLD_NET);
     snprintf(name, sizeof name, "/proc/%ld/fd/%d", (long)holder, at + HOLD_NAME);
     prctl(PR_GET_PDEATHSIG, &at_death);
-    if ((!same_user_namespace(user) && enter_path(user, CLONE_NEWUSER) != 0) || enter_path(net, CLONE_NEWNET) != 0 ||
+    if ((!same_user_namespace(user) && (!is_alone(argv) || enter_path(user, CLONE_NEWUSER) != 0)) || enter_path(net, CLONE_NEWNET) != 0 ||
         enter_path(name, CLONE_NEWUTS) != 0)
         return false;
     // A change of credentials may have taken the request back.
@@ -101,7 +123,7 @@ int fabric_enter_main(int argc, char **argv)
         fprintf(stderr, "%s: expected PLACE %s COMMAND...; for the use of launchers only\n", argv[0], is_agent ? "ADDRESS" : "HOST");
         return 2;
     }
-    if (!enter(argv[1], host))
+    if (!enter(argv[1], host, argv))
         return 2;
     if (is_agent) {
         char *line = join(argv + 3);

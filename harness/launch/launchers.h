@@ -13,7 +13,9 @@ const char *launcher_master(const struct launch_plan *plan, char *pair, size_t s
 char **launcher_environment(const struct launch_plan *plan, int rank, int port);
 // A TCP port of 127.0.0.1 that was free a moment ago, or -1.
 int launcher_free_port(void);
-// The variable that puts Open MPI's session folder into the job's, which is removed whole: ranks that are killed leave theirs. Returns pair.
-const char *launcher_mpi_folder(const char *folder, char *pair, size_t size);
+// The variables that put Open MPI's session folder into the job's, which is removed whole, and its shared memory into the folder of this process
+// (process.h): ranks that are killed leave both.
+struct launcher_mpi { char session[4300], shared[128]; const char *pairs[3]; };
+const char *const *launcher_mpi_folders(const char *folder, struct launcher_mpi *out);
 
 #endif

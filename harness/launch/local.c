@@ -10,6 +10,7 @@
 #include "harness/fabric/fabric.h"
 #include "harness/launch/keeper.h"
 #include "harness/launch/launchers.h"
+#include "harness/launch/process.h"
 
 int launcher_free_port(void)
 {
@@ -24,10 +25,16 @@ int launcher_free_port(void)
     return port;
 }
 
-const char *launcher_mpi_folder(const char *folder, char *pair, size_t size)
+const char *const *launcher_mpi_folders(const char *folder, struct launcher_mpi *out)
 {
-    snprintf(pair, size, "OMPI_MCA_orte_tmpdir_base=%s", folder);
-    return pair;
+    char path[64];
+    bool has = process_shared(path, sizeof path);
+    snprintf(out->session, sizeof out->session, "OMPI_MCA_orte_tmpdir_base=%s", folder);
+    snprintf(out->shared, sizeof out->shared, "OMPI_MCA_btl_vader_backing_directory=%s", path);
+    out->pairs[0] = out->session;
+    out->pairs[1] = has ? out->shared : NULL;
+    out->pairs[2] = NULL;
+    return out->pairs;
 }
 
 const char *launcher_master(const struct launch_plan *plan, char *pair, size_t size)
@@ -50,8 +57,9 @@ static void count_local(const struct launch_plan *plan, int rank, int *local, in
 
 char **launcher_environment(const struct launch_plan *plan, int rank, int port)
 {
-    char text[8][64], job[4200], mpi[4300], master[64];
-    const char *pairs[9] = {0};
+    char text[8][64], job[4200], master[64];
+    struct launcher_mpi mpi;
+    const char *pairs[8] = {0};
     int local, locals;
     count_local(plan, rank, &local, &locals);
     const struct { const char *name; int value; } numbers[] = {
@@ -64,10 +72,9 @@ char **launcher_environment(const struct launch_plan *plan, int rank, int port)
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
     pairs[5] = launcher_master(plan, master, sizeof master);
     pairs[6] = job;
-    pairs[7] = launcher_mpi_folder(plan->folder, mpi, sizeof mpi);
     const char *const *of_host = plan->place != NULL ? fabric_place_environment(plan->place, fabric_place_host(plan->place, rank, plan->ranks)) : NULL;
-    const char *const *lists[] = {of_host, plan->environment, pairs};
-    return environment_make(lists, 3);
+    const char *const *lists[] = {of_host, plan->environment, pairs, launcher_mpi_folders(plan->folder, &mpi)};
+    return environment_make(lists, 4);
 }
 
 static bool make_task(const struct launch_plan *plan, int rank, int port, struct keeper_task *task, struct error *error)

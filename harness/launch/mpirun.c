@@ -42,12 +42,13 @@ static char **mpirun_argv(const struct launch_plan *plan, char *const *environme
 bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch, struct error *error)
 {
     int port = launcher_free_port();
-    char address[64], master[32], job[4200], mpi[4300];
+    char address[64], master[32], job[4200];
+    struct launcher_mpi mpi;
     snprintf(master, sizeof master, "MASTER_PORT=%d", port);
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
-    const char *const pairs[] = {launcher_master(plan, address, sizeof address), master, job, launcher_mpi_folder(plan->folder, mpi, sizeof mpi), NULL};
-    const char *const *lists[] = {plan->place != NULL ? fabric_place_environment(plan->place, 0) : NULL, plan->environment, pairs};
-    char **environment = environment_make(lists, 3);
+    const char *const pairs[] = {launcher_master(plan, address, sizeof address), master, job, NULL};
+    const char *const *lists[] = {plan->place != NULL ? fabric_place_environment(plan->place, 0) : NULL, plan->environment, pairs, launcher_mpi_folders(plan->folder, &mpi)};
+    char **environment = environment_make(lists, 4);
     struct keeper_task task = {environment != NULL ? mpirun_argv(plan, environment) : NULL, environment, strdup(plan->folder), NULL, NULL, 0};
     bool ok = task.argv != NULL && task.envp != NULL && task.folder != NULL &&
               asprintf(&task.log, "%s/launcher.log", plan->folder) > 0 &&

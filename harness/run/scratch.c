@@ -31,9 +31,9 @@ static const char *temporary_folder(void)
     return t != NULL && t[0] == '/' ? t : "/tmp";
 }
 
-static void remove_stale(void)
+static void remove_stale(const char *below)
 {
-    DIR *folder = opendir(temporary_folder());
+    DIR *folder = opendir(below);
     for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
         long pid;
         unsigned long long recorded, current;
@@ -42,7 +42,7 @@ static void remove_stale(void)
         bool is_run = sscanf(entry->d_name, "fsdpmark.%ld.%llu%c", &pid, &recorded, &rest) == 2;
         if (!is_run && sscanf(entry->d_name, "fsdpmark.capture.%ld.%c", &pid, &rest) != 2)
             continue;
-        snprintf(path, sizeof path, "%s/%s", temporary_folder(), entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", below, entry->d_name);
         bool alive = process_start(pid, &current) && (!is_run || current == recorded);
         if (!alive && lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid())
             scratch_remove(path);
@@ -54,9 +54,13 @@ static void remove_stale(void)
 char *scratch_make(bool keep, struct error *error)
 {
     unsigned long long ticks = 0;
-    char *path;
-    remove_stale();
+    char *path, shared[64];
+    remove_stale(temporary_folder());
+    remove_stale(PROCESS_SHARED);
     process_start(getpid(), &ticks);
+    // A machine without it has none: then MPI's files lie where MPI puts them.
+    if (!process_shared(shared, sizeof shared))
+        mkdir(shared, 0700);
     if (asprintf(&path, "%s/%s%ld.%llu", temporary_folder(), keep ? "fsdpmark-kept." : "fsdpmark.", (long)getpid(), ticks) < 0)
         return NULL;
     if (mkdir(path, 0700) != 0) {
@@ -65,6 +69,15 @@ char *scratch_make(bool keep, struct error *error)
         return NULL;
     }
     return path;
+}
+
+void scratch_end(const char *path, bool keep)
+{
+    char shared[64];
+    if (process_shared(shared, sizeof shared))
+        scratch_remove(shared);
+    if (!keep)
+        scratch_remove(path);
 }
 
 bool scratch_folder(const char *path, struct error *error)

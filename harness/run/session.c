@@ -243,10 +243,10 @@ bool session_close(struct session *s, int status, FILE *out, struct error *error
     truth_cache_close(&s->cache);
     template_free(s->settings.template);
     s->settings.template = NULL;
+    if (s->scratch != NULL)
+        scratch_end(s->scratch, s->settings.keep);
     if (s->scratch != NULL && s->settings.keep)
         fprintf(out, "kept: %s\n", s->scratch);
-    else if (s->scratch != NULL)
-        scratch_remove(s->scratch);
     free(s->scratch);
     s->scratch = NULL;
     return ok;

@@ -562,8 +562,8 @@ static void stale_folders(void **state)
     char *kept = scratch_make(true, &error);
     assert_non_null(kept);
     assert_int_equal(access(own, F_OK), 0);
-    scratch_remove(own);
-    scratch_remove(kept);
+    scratch_end(own, false);
+    scratch_end(kept, false);
     free(kept);
     unsetenv("TMPDIR");
 }
