@@ -24,7 +24,7 @@ struct fabric {
     double rate_bits;               // line rate of a host, both directions each [bit/s]
     int slow_host; double slow_rate_bits;   // -1: none
     int group; double between_rate_bits;    // two tiers: `group` consecutive hosts at rate_bits, groups joined at this rate; 0: one tier
-    long burst_bytes, limit_bytes;  // of tbf
+    long burst_bytes, limit_bytes;  // of tbf; a burst of 0 is 10 ms of the rate, 64 KiB at least
     // hosts
     char *hostfile;
 };

@@ -37,6 +37,8 @@ double topology_rate(const struct fabric *f, int host);
 
 // The machines of a host file; 0, with the error set, where there is none. Owned by the caller.
 int hostfile_read(const char *path, char *names[FABRIC_HOSTS_MOST], struct error *error);
+// Bytes that a link of this rate lets through at once after a rest.
+long topology_burst(const struct fabric *f, double rate_bits);
 
 void place_id(pid_t holder, char id[PLACE_ID]);
 // True where the holder named so lives.

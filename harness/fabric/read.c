@@ -12,8 +12,8 @@
 #include "harness/protocol/fields.h"
 #include "harness/protocol/memory.h"
 
-// Of tbf, where the file does not say: docs/fabrics.md tells why.
-static const long BURST_BYTES = 64 << 10, LIMIT_BYTES = 4 << 20;
+// Of tbf, where the file does not say.
+static const long LIMIT_BYTES = 4 << 20;
 static const double RATE_LEAST = 1e5, RATE_MOST = 1e11;
 
 static const char *const kinds[] = {"shm", "loopback", "virtual", "hosts", "slurm", "nccl", "ucx", NULL};
@@ -205,7 +205,7 @@ bool fabric_read(const char *name_or_path, const char *suite, struct fabric *out
     bool is_path = strchr(name_or_path, '/') != NULL || (length > 5 && strcmp(name_or_path + length - 5, ".yaml") == 0);
     char *path = is_path ? memory_text(name_or_path) : memory_format("%s/fabrics/%s.yaml", suite, name_or_path);
     struct document document = {0};
-    *out = (struct fabric){.slow_host = -1, .burst_bytes = BURST_BYTES, .limit_bytes = LIMIT_BYTES};
+    *out = (struct fabric){.slow_host = -1, .limit_bytes = LIMIT_BYTES};
     struct reader reader = {.r = {.document = &document, .error = error}, .out = out};
     bool ok = is_path || access(path, F_OK) == 0 ? document_read(path, &document, error) && read_root(&reader, document.root)
                                                  : no_such_fabric(suite, name_or_path, error);

@@ -1,5 +1,5 @@
 // What is stamped on a run of the fabric that it ran over.
-#include "harness/fabric/fabric.h"
+#include "harness/fabric/place.h"
 
 static json_t *list_of(char *const *words)
 {
@@ -15,7 +15,7 @@ json_t *fabric_stamp(const struct fabric_place *p)
     json_t *out = json_pack("{ss ss so so}", "name", f->name, "title", f->title, "mca", list_of(f->mca), "environment", list_of(f->environment));
     if (f->kind != FABRIC_VIRTUAL)
         return out;
-    json_t *virtual = json_pack("{si sf si si}", "hosts", fabric_place_hosts(p), "rate_bits", f->rate_bits, "burst_bytes", (int)f->burst_bytes,
+    json_t *virtual = json_pack("{si sf si si}", "hosts", fabric_place_hosts(p), "rate_bits", f->rate_bits, "burst_bytes", (int)topology_burst(f, f->rate_bits),
                                 "limit_bytes", (int)f->limit_bytes);
     if (f->slow_host >= 0)
         json_object_update_new(virtual, json_pack("{si sf}", "slow_host", f->slow_host, "slow_rate_bits", f->slow_rate_bits));

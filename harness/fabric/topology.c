@@ -90,9 +90,21 @@ static bool tool(struct error *error, int net, const char *format, ...)
     return error_set(error, "%s: %s", line, text[0] ? text : WIFSIGNALED(status) ? "it did not end in time" : "it failed and said nothing");
 }
 
+// Tokens that nobody took while the kernel was late are lost beyond this, and with them the line rate; what is idle for as long sends as much
+// at once without a limit. So it is as short as a busy machine allows, and no shorter than the largest packet [s] [bytes].
+static const double BURST_S = 0.01;
+static const long BURST_LEAST_BYTES = 64 << 10;
+
+long topology_burst(const struct fabric *f, double rate_bits)
+{
+    long bytes = (long)(rate_bits / 8 * BURST_S);
+    return f->burst_bytes > 0 ? f->burst_bytes : bytes > BURST_LEAST_BYTES ? bytes : BURST_LEAST_BYTES;
+}
+
 static bool shape(struct error *error, const struct fabric *f, int net, const char *device, double rate_bits)
 {
-    return tool(error, net, "tc qdisc add dev %s root tbf rate %.0fbit burst %ld limit %ld", device, rate_bits, f->burst_bytes, f->limit_bytes);
+    return tool(error, net, "tc qdisc add dev %s root tbf rate %.0fbit burst %ld limit %ld", device, rate_bits,
+                topology_burst(f, rate_bits), f->limit_bytes);
 }
 
 double topology_rate(const struct fabric *f, int host)
