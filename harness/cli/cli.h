@@ -21,6 +21,7 @@ int cmd_report(const struct cli *cli, int argc, char **argv);
 int cmd_show(const struct cli *cli, int argc, char **argv);
 int cmd_matrix(const struct cli *cli, int argc, char **argv);
 int cmd_compare(const struct cli *cli, int argc, char **argv);
+int cmd_export(const struct cli *cli, int argc, char **argv);
 int cmd_random(const struct cli *cli, int argc, char **argv);
 int cmd_advise(const struct cli *cli, int argc, char **argv);
 int cmd_fabric(const struct cli *cli, int argc, char **argv);

@@ -33,6 +33,7 @@ const struct command commands[] = {
      "RUN RUN [options]", cmd_compare},
     {"net", "Measures an interconnect: collectives of sharded training by size and form, alone, at once and beside computing, every buffer checked. "
             "Exit status: 1 wrong data, 3 nothing measured.", "[options]", cmd_net},
+    {"export", "Writes everything of a stored run for other programs: CSV, JSON, and timelines as traces.", "[RUN] [options]", cmd_export},
     {0},
 };
 

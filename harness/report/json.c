@@ -1,5 +1,5 @@
 // JSON: {"run", "environment", "results", "counters", "exposed"}, a line a result, each written before the next is made. Control characters are kept, in JSON's own escapes.
-#include "harness/report/text.h"
+#include "harness/report/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,10 +7,9 @@
 #include "harness/report/counters.h"
 #include "harness/report/exposed.h"
 #include "harness/report/report.h"
-#include "harness/report/view.h"
+#include "harness/report/text.h"
 
-// A string, or null; what is not UTF-8 becomes U+FFFD.
-static json_t *string(const char *s) {
+json_t *json_text(const char *s) {
     if (!s) return json_null();
     json_t *exact = json_string(s);
     if (exact) return exact;
@@ -19,6 +18,8 @@ static json_t *string(const char *s) {
     free(valid);
     return value;
 }
+
+json_t *json_figure(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *seed(uint64_t s) {
     return s <= INT64_MAX ? json_integer((json_int_t)s) : json_sprintf("%llu", (unsigned long long)s); // JSON's integers end there
@@ -37,7 +38,7 @@ static json_t *value(const struct row *row, int i) {
     }
     default: {
         const char *text = field_text(row, i, buffer);
-        return fields[i].owner == OF_WAIVER && !*text ? json_null() : string(text);
+        return fields[i].owner == OF_WAIVER && !*text ? json_null() : json_text(text);
     }
     }
 }
@@ -49,21 +50,21 @@ static json_t *implementations(const struct stored_run *r) {
     json_object_foreach(r->implementations, name, plan) {
         char *valid = text_copy(TEXT_PLAIN, name);
         json_t *copy = json_copy(plan);
-        json_object_set_new(copy, "note", string(json_string_value(json_object_get(plan, "note"))));
+        json_object_set_new(copy, "note", json_text(json_string_value(json_object_get(plan, "note"))));
         json_object_set_new(out, valid, copy);
         free(valid);
     }
     return out;
 }
 
-static json_t *run(const struct view *v) {
+json_t *json_run(const struct view *v) {
     const struct stored_run *r = v->run;
     json_t *verdicts = json_object();
     for (int i = 0; i < VERDICT_COUNT; i++) json_object_set_new(verdicts, verdict_name((enum verdict)i), json_integer(v->tally.of[i]));
     json_object_set_new(verdicts, "waived", json_integer(v->tally.waived));
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:o, s:o}", "id", (json_int_t)r->id, "command", string(r->command),
-                     "profile", string(r->profile), "pattern", string(r->pattern), "seed", seed(r->seed), "started", string(r->started),
-                     "ended", string(r->ended), "ended_normally", r->ended_normally, "exit_status", report_exit_status(r),
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:o, s:o}", "id", (json_int_t)r->id, "command", json_text(r->command),
+                     "profile", json_text(r->profile), "pattern", json_text(r->pattern), "seed", seed(r->seed), "started", json_text(r->started),
+                     "ended", json_text(r->ended), "ended_normally", r->ended_normally, "exit_status", report_exit_status(r),
                      "verdicts", verdicts, "implementations", implementations(r));
 }
 
@@ -73,7 +74,7 @@ static bool put(FILE *out, const char *before, json_t *value, size_t flags) {
     return ok;
 }
 
-static json_t *result(const struct row *row) {
+json_t *json_result(const struct row *row) {
     json_t *object = json_object();
     for (int f = 0; f < FIELD_COUNT; f++) json_object_set_new(object, fields[f].name, value(row, f));
     return object;
@@ -82,9 +83,9 @@ static json_t *result(const struct row *row) {
 bool report_json(const struct stored_run *r, FILE *out) {
     struct view v;
     view_make(r, &v);
-    bool ok = put(out, "{\n\"run\": ", run(&v), JSON_INDENT(1)) && put(out, ",\n\"environment\": ", json_incref(r->environment), JSON_INDENT(1)) &&
+    bool ok = put(out, "{\n\"run\": ", json_run(&v), JSON_INDENT(1)) && put(out, ",\n\"environment\": ", json_incref(r->environment), JSON_INDENT(1)) &&
               fputs(",\n\"results\": [", out) >= 0;
-    for (int i = 0; ok && i < v.row_count; i++) ok = put(out, i ? ",\n" : "\n", result(&v.rows[i]), 0);
+    for (int i = 0; ok && i < v.row_count; i++) ok = put(out, i ? ",\n" : "\n", json_result(&v.rows[i]), 0);
     view_free(&v);
     return ok && put(out, "\n],\n\"counters\": ", counters_json(r), JSON_INDENT(1)) &&
            put(out, ",\n\"exposed\": ", exposed_json(r), JSON_INDENT(1)) && fputs("\n}\n", out) >= 0 && !fflush(out);

@@ -77,8 +77,24 @@ static void compare(void **state) {
     run_all(table, sizeof table / sizeof *table);
 }
 
+static void export(void **state) {
+    (void)state;
+    static const struct expectation table[] = {
+        {{"export", "1"}, 0, "\"launches\":[[0.001,", ""},
+        {{"export", "1", "--csv"}, 0, "\"sample\",\"net\",\"shm\",\"mpi\",\"all-gather\",\"{\"\"bytes\"\":4096}\",\"seconds\",0,0,0.001,,,,\r\n", ""},
+        {{"export"}, 0, "\"case\":\"(not run)\"", ""}, // the newest: neither cases nor series
+        {{"export", "1", "-o", "run.json"}, 0, "", ""},
+        {{"export", "1", "--csv", "--json"}, 2, "", "fsdpmark export: found 2 formats, expected one of --csv, --json, --trace, --chakra\n"},
+        {{"export", "1", "--trace"}, 2, "", "fsdpmark export: run 1: no case has a timeline; expected one of several ranks under check --probes\n"},
+        {{"export", "1", "--chakra", "-k", "x"}, 2, "", "fsdpmark export: run 1: no case like x has a timeline"},
+        {{"export", "1", "-o", "/nonexistent/x"}, 2, "", "fsdpmark export: /nonexistent/x: cannot be written: No such file or directory\n"},
+        {{"export", "9"}, 2, "", "no run 9"},
+    };
+    run_all(table, sizeof table / sizeof *table);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(compare)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(compare), cmocka_unit_test(export)};
     alarm(300);
     return cmocka_run_group_tests_name("commands on stored runs", tests, set_up, tear_down);
 }
