@@ -17,7 +17,7 @@
 enum { FEW = 4 }; // sizes that are given and no more than that are those of all measures
 
 struct request {
-    const char *fabric, *hostfile, *sizes, *measures, *case_file, *pattern, *json, *csv, *store, *suite, *corrupt;
+    const char *fabric, *hostfile, *sizes, *measures, *case_file, *pattern, *json, *csv, *figures, *store, *suite, *corrupt;
     int64_t ranks, hosts, starts, within, seed;
     double seconds, narrow;
     bool keep, bare;
@@ -109,6 +109,22 @@ static bool write_to(const struct cli *cli, const char *path, const struct net_r
     return ok;
 }
 
+static bool draw(const struct cli *cli, const struct request *r, const struct net_settings *s, const struct net_rows *rows)
+{
+    struct stored_run run;
+    struct error error = {0};
+    char why[256] = "";
+    if (r->figures == NULL)
+        return true;
+    if (!store_load_run(s->store, s->run, &run, &error))
+        return options_bad(cli->command, "%s", error.text), false;
+    bool ok = net_figures(rows, &run, r->figures, why, &error) || (options_bad(cli->command, "%s", error.text), false);
+    if (why[0] != 0)
+        fprintf(stderr, "fsdpmark net: no figure: %s\n", why);
+    stored_run_free(&run);
+    return ok;
+}
+
 // Exit status: 1 data errors, 3 nothing was measured, 2 a report cannot be written.
 static int report(const struct cli *cli, const struct request *r, const struct net_settings *s, int planned, FILE *out)
 {
@@ -121,7 +137,8 @@ static int report(const struct cli *cli, const struct request *r, const struct n
     net_table(&rows, &findings, out);
     if (rows.count < planned)
         fprintf(out, "\n%d of %d points were not measured: the time was up\n", planned - rows.count, planned);
-    bool ok = (r->json == NULL || write_to(cli, r->json, &rows, &findings, false)) && (r->csv == NULL || write_to(cli, r->csv, &rows, &findings, true));
+    bool ok = (r->json == NULL || write_to(cli, r->json, &rows, &findings, false)) && (r->csv == NULL || write_to(cli, r->csv, &rows, &findings, true)) &&
+              draw(cli, r, s, &rows);
     int status = rows.errors > 0 ? 1 : ok ? 0 : 2;
     net_rows_free(&rows);
     return status;
@@ -247,6 +264,7 @@ int cmd_net(const struct cli *cli, int argc, char **argv)
         {"corrupt", 0, OPTION_TEXT, &r.corrupt, "R:I", "damage rank R's output of iteration I of every point, to see that it is found"},
         {"json", 0, OPTION_TEXT, &r.json, "FILE", "also write JSON (- is stdout)"},
         {"csv", 0, OPTION_TEXT, &r.csv, "FILE", "also write CSV (- is stdout)"},
+        {"figures", 0, OPTION_TEXT, &r.figures, "FOLDER", "draw bus bandwidth against size: busbw.svg, .png, .pdf"},
         {"store", 0, OPTION_TEXT, &r.store, "FILE", "results database; default ~/.local/share/fsdpmark/results.db"},
         {"suite", 0, OPTION_TEXT, &r.suite, "FOLDER", "the suite; default $FSDPMARK_SUITE, or the one beside the program"},
         {"keep", 0, OPTION_FLAG, &r.keep, NULL, "keep the job folders and say where"},

@@ -12,6 +12,8 @@ bool net_table(const struct net_rows *rows, const struct net_findings *findings,
 bool net_json(const struct net_rows *rows, const struct net_findings *findings, FILE *out);
 // A line a row, RFC 4180.
 bool net_csv(const struct net_rows *rows, FILE *out);
+// FOLDER/busbw.{svg,png,pdf}: bus bandwidth against size. `why`: as in harness/report/plots.h.
+bool net_figures(const struct net_rows *rows, const struct stored_run *run, const char *folder, char why[256], struct error *error);
 // "float", "bfloat16", ... as nccl-tests spells them.
 const char *net_type_name(enum dtype type);
 // "sum" of what reduces, else "none".

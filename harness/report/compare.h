@@ -15,7 +15,7 @@
 
 enum compare_unit { COMPARE_SECONDS, COMPARE_BYTES, COMPARE_ERRORS, COMPARE_NUMBER }; // less is better but of a NUMBER, which is never worse
 struct compare_row {
-    char *what;             // "net, virtual-100m, mpi: all-gather, bytes 4096"; "reference, exact-mlp (12 cases)"
+    char *what;             // "all-gather, bytes 4096 (net, virtual-100m, mpi)"; "reference, exact-mlp (12 cases)"
     char *quantity;         // "seconds", "peak bytes"
     enum compare_unit unit;
     struct interval before, after; // of cases: medians over them

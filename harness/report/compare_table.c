@@ -9,7 +9,7 @@
 #include "harness/report/compare.h"
 #include "harness/report/text.h"
 
-enum { COLUMNS = 7, WHAT_LEAST = 30, MOST_VERDICTS = 40 };
+enum { COLUMNS = 7, WHAT_LEAST = 44, MOST_VERDICTS = 40 };
 
 // "1.23 ms", "4 KiB", "3"; "-" where there is none.
 static const char *value(double x, enum compare_unit unit, char text[32]) {

@@ -7,7 +7,7 @@
 #include "harness/report/figures.h"
 #include "harness/report/plots.h"
 
-enum { PLOT_LEFT_PX = 96, PLOT_WIDE_PX = 640, PLOT_TALL_PX = 360, PLOT_KEY_GAP_PX = 64 };
+enum { PLOT_LEFT_PX = 116, PLOT_WIDE_PX = 640, PLOT_TALL_PX = 360, PLOT_KEY_GAP_PX = 64 };
 
 // A figure under way: what goes into its data file and before its script, and the start of its caption.
 struct plot_draft {

@@ -66,7 +66,7 @@ static void compare(void **state) {
         {{"compare", "1", "3"}, 1, "PASS -> FAIL  reference  exact.case  step-bitwise: a message !", ""},
         {{"compare", "1", "4"}, 3, "the runs have no case and no series in common", ""},
         {{"compare", "1", "2", "--json"}, 1, "\"word\": \"slower\"", ""},
-        {{"compare", "1", "2", "--csv"}, 1, "measured,\"net, shm, mpi: all-gather\",\"seconds\",\"s\",", ""},
+        {{"compare", "1", "2", "--csv"}, 1, "measured,\"all-gather (net, shm, mpi)\",\"seconds\",\"s\",", ""},
         {{"compare", "1", "2", "--before", "results.db"}, 1, "slower !", ""},
         {{"compare", "1"}, 2, "", "fsdpmark compare: found 1 runs, expected two: the earlier, then the later (fsdpmark show lists them)\n"},
         {{"compare", "1", "x"}, 2, "", "fsdpmark compare: found run 'x', expected a number (fsdpmark show lists them)\n"},

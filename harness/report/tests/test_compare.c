@@ -97,7 +97,7 @@ static void series_are_matched_by_their_point(void **state) {
     struct pair *p = pair_of(1.2, 0.05);
     const struct compare_row *slow = row_of(&p->c, "all-gather, bytes 4096", "seconds"), *same = row_of(&p->c, "all-gather, bytes 8192", "seconds"),
                              *fast = row_of(&p->c, "reduce-scatter", "seconds"), *noisy = row_of(&p->c, "all-reduce", "seconds");
-    assert_string_equal(slow->what, "net, virtual-100m, mpi: all-gather, bytes 4096"); // ranks and dtype are the same everywhere
+    assert_string_equal(slow->what, "all-gather, bytes 4096 (net, virtual-100m, mpi)"); // ranks and dtype are the same everywhere
     assert_true(fabs(slow->ratio.value - 1.2) < 1e-9 && slow->ratio.low > 1.05 && slow->ratio.high < 1.4 && slow->ratio.coverage >= 0.95);
     assert_true(slow->worse && !strcmp(slow->word, "slower") && slow->ratio.count == SAMPLES * LAUNCHES);
     assert_true(!same->worse && !strcmp(same->word, "no difference shown") && same->ratio.value == 1);
