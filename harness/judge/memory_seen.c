@@ -9,6 +9,7 @@
 #include "harness/judge/alike.h"
 #include "harness/judge/holdings.h"
 #include "harness/judge/program.h"
+#include "harness/protocol/memory.h"
 
 // Steps until memory has settled: the first makes the optimizer's states, the second is where a framework may lay out its buffers anew, knowing the order of use.
 enum { SERIES = 64, SETTLED = 2 };
@@ -221,11 +222,11 @@ static bool rank_line(const struct probed_case *cases, int count, int rank, enum
 
 bool memory_rank_line(const struct evidence *e, const struct fsdp_case *c, int rank, enum memory_phase phase, struct slope *out, struct error *error)
 {
-    struct memory_claim *own = calloc((size_t)e->world_size, sizeof *own);
+    struct memory_claim *own = memory_zeros((size_t)e->world_size, sizeof *own);
     struct probed_case cases[SERIES];
-    for (int r = 0; own != NULL && r < e->world_size; r++)
+    for (int r = 0; r < e->world_size; r++)
         own[r] = memory_claim_of(&e->answers[r]);
-    int count = own != NULL ? sizes(e, c, own, cases) : 0, different = different_sizes(cases, count);
+    int count = sizes(e, c, own, cases), different = different_sizes(cases, count);
     bool fits = different >= MEMORY_SIZES || error_set(error, "%d parameter counts of this case so far, a line needs %d", different, MEMORY_SIZES);
     fits = fits && rank_line(cases, count, rank, phase, out, error);
     free(own);

@@ -42,7 +42,7 @@ bool answer_parse(const char *text, size_t size, const char *where, const char *
                   int world_size, struct answer *out, struct error *error);
 void answer_free(struct answer *a);
 const struct event *answer_find(const struct answer *a, enum event_kind kind, int nth);
-// Number field, also the strings for non-finite ones; missing: NAN is not returned but false.
+// Number field, also the strings for non-finite ones; "a.b": field b of the object a. Missing: NAN is not returned but false.
 bool event_number(const struct event *e, const char *field, double *out);
 
 #endif

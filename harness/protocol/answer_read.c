@@ -235,7 +235,9 @@ const struct event *answer_find(const struct answer *a, enum event_kind kind, in
 
 bool event_number(const struct event *e, const char *field, double *out)
 {
-    const json_t *value = json_object_get(e->fields, field);
+    const char *dot = strchr(field, '.');
+    const json_t *object = dot == NULL ? e->fields : json_object_getn(e->fields, field, (size_t)(dot - field));
+    const json_t *value = json_object_get(object, dot == NULL ? field : dot + 1);
     const char *text = json_string_value(value);
     if (!value || !is_number(value))
         return false;

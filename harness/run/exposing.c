@@ -21,16 +21,20 @@ static void add_unseen(json_t *figures, const char *reason)
 static bool told_by_worker(const struct answer *a, struct exposed *out)
 {
     const struct event *event = answer_find(a, EVENT_TRAFFIC, 0);
+    json_t *told = event != NULL ? json_object_get(event->fields, "exposed") : NULL;
     const struct { const char *name; double *to; } fields[] = {
-        {"exposed.step", &out->step_s.value}, {"exposed.seconds", &out->waited_s.value}, {"exposed.low", &out->waited_s.low}, {"exposed.high", &out->waited_s.high},
-        {"exposed.share", &out->share.value}, {"exposed.share_low", &out->share.low}, {"exposed.share_high", &out->share.high}};
-    double steps;
-    if (event == NULL || !event_number(event, "exposed.steps", &steps) || !(steps >= 1 && steps < 1e9))
+        {"step", &out->step_s.value}, {"seconds", &out->waited_s.value}, {"low", &out->waited_s.low}, {"high", &out->waited_s.high},
+        {"share", &out->share.value}, {"share_low", &out->share.low}, {"share_high", &out->share.high}};
+    double steps = json_number_value(json_object_get(told, "steps"));
+    if (!(steps >= 1 && steps < 1e9))
         return false;
     out->steps = (int)steps;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (!event_number(event, fields[i].name, fields[i].to))
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        json_t *value = json_object_get(told, fields[i].name);
+        if (!json_is_number(value))
             return false;
+        *fields[i].to = json_number_value(value);
+    }
     return true;
 }
 

@@ -100,9 +100,10 @@ bool answers_memory(fsdpmark *f, const struct engine *e)
     return fsdpmark_memory(f, "allocated", figures, n);
 }
 
-bool answers_traffic(fsdpmark *f, const struct engine *e)
+bool answers_traffic(fsdpmark *f, const struct engine *e, const struct overlap *o)
 {
-    struct fsdpmark_figure figures[3 * COMM_KINDS];
+    enum { EXPOSED = 8 };
+    struct fsdpmark_figure figures[3 * COMM_KINDS + EXPOSED];
     char names[3 * COMM_KINDS][NAME_BYTES];
     int n = 0;
     for (int k = 0; k < COMM_KINDS; k++) {
@@ -114,6 +115,11 @@ bool answers_traffic(fsdpmark *f, const struct engine *e)
             figures[n] = (struct fsdpmark_figure){names[n], told[i].value};
         }
     }
+    const struct fsdpmark_figure exposed[EXPOSED] = {
+        {"exposed.steps", o->steps},        {"exposed.step", o->step.value},   {"exposed.seconds", o->exposed.value},   {"exposed.low", o->exposed.low},
+        {"exposed.high", o->exposed.high}, {"exposed.share", o->share.value}, {"exposed.share_low", o->share.low}, {"exposed.share_high", o->share.high}};
+    for (int i = 0; o->steps > 0 && i < EXPOSED; i++)
+        figures[n++] = exposed[i];
     return fsdpmark_traffic(f, figures, n);
 }
 

@@ -8,8 +8,20 @@
 #ifndef REFERENCE_WORKER_OVERLAP_H
 #define REFERENCE_WORKER_OVERLAP_H
 
+#include "harness/statistics/statistics.h"
+#include "harness/protocol/case.h"
+#include "reference/engine/comm.h"
+
 // arguments: CASE.json [STEPS]. Rank 0 prints a JSON line for each step {"step", "seconds", "free_seconds", "serial_seconds"}, and the summary
 // {"steps", "seconds", "exposed_seconds", "exposed_share", "over_serial"}: each figure [median, low, high]. Returns the exit status.
 int overlap_run(int count, char **arguments);
+
+// What a worker tells of a case whose waits are recorded, so that the report has both (docs/probes.md, Exposed communication).
+struct overlap { int steps; struct interval step, exposed, share, over_serial; };
+// Whether it should: the wait probe is loaded, the case is a measured one of several ranks with more than OVERLAP_LEAST steps.
+enum { OVERLAP_LEAST = 8 };
+bool overlap_asked(const struct fsdp_case *c);
+// All ranks together, in the world of the case's own engine. Nothing of it is recorded. It takes about ten seconds at most; steps 0: too slow for six steps.
+bool overlap_measure(const struct fsdp_case *c, struct comm_world *world, struct overlap *out, struct error *error);
 
 #endif

@@ -40,6 +40,7 @@ double serve_deadline(void)
 static bool train(fsdpmark *f, struct comm_world *world, struct error *error)
 {
     struct engine e;
+    struct overlap overlap = {0};
     const struct fsdp_case *c = &f->c;
     const char *fault = case_option(c, "fault");
     const char *unsupported = engine_unsupported(c);
@@ -55,7 +56,8 @@ static bool train(fsdpmark *f, struct comm_world *world, struct error *error)
     }
     publish_engine(&e);
     bool ok = answers_hello(f, c, &e, world) && answers_shards(f, &e) && program_run(f, &e, error) && answers_shards(f, &e) &&
-              answers_memory(f, &e) && answers_traffic(f, &e) && comm_barrier(&e.comm, error) && fsdpmark_done(f);
+              answers_memory(f, &e) && (!overlap_asked(c) || overlap_measure(c, world, &overlap, error)) &&
+              answers_traffic(f, &e, &overlap) && comm_barrier(&e.comm, error) && fsdpmark_done(f);
     publish_engine(NULL);
     engine_close(&e);
     return ok;

@@ -78,8 +78,8 @@ static void forgets(struct probed *s) { json_object_set_new(answer_find(&s->own-
 static void stops_early(struct probed *s) { s->own->probes[1].phase_count -= 20; }
 static void loses(struct probed *s) { s->own->probes[1].lost = 7; }
 
-#define SAYS(gathers, scatters, reductions, scattered, reduced) "{\"event\": \"traffic\", \"all_gather.count\": " #gathers ", \"reduce_scatter.count\": " #scatters ", \"all_reduce.count\": " #reductions \
-    ", \"broadcast.count\": 0, \"reduce_scatter.bytes\": " #scattered ", \"all_reduce.bytes\": " #reduced ", \"broadcast.bytes\": 0}"
+#define SAYS(gathers, scatters, reductions, scattered, reduced) "{\"event\": \"traffic\", \"all_gather\": {\"count\": " #gathers ", \"bytes\": 0}, \"reduce_scatter\": {\"count\": " #scatters \
+    ", \"bytes\": " #scattered "}, \"all_reduce\": {\"count\": " #reductions ", \"bytes\": " #reduced "}, \"broadcast\": {\"count\": 0, \"bytes\": 0}}"
 
 static const struct row {
     const char *check, *yaml;
