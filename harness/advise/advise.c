@@ -1,8 +1,8 @@
 // The strategies side by side. See advise.h.
 #include "harness/advise/advise.h"
 
-// The bandwidths that are looked at: from a thousandth to a thousand times the machine's own.
-static const double RANGE = 1e3;
+// The bandwidths that are looked at: from a 300th to 300 times the machine's own.
+static const double RANGE = 300;
 
 static struct candidate candidate(const struct advice_question *q, const char *name, enum strategy strategy, int replicas, int shards)
 {
@@ -68,8 +68,6 @@ static void look_over_bandwidth(struct advice *a)
             fitting[count++] = a->rows[i].candidate;
         }
     plain.w = none->fits ? plain.w : full->candidate.w;
-    a->low = machine_bandwidth(&q->machine) / RANGE;
-    a->high = machine_bandwidth(&q->machine) * RANGE;
     a->crossing_count = crossover_scan(&q->machine, count, fitting, a->low, a->high, a->crossings);
     for (int i = 0; i < a->crossing_count; i++) {
         a->crossings[i].from = row_of[a->crossings[i].from];
@@ -82,7 +80,7 @@ static void look_over_bandwidth(struct advice *a)
 bool advise_make(const struct advice_question *q, struct advice *out, struct error *error)
 {
     struct candidate c[CANDIDATES];
-    *out = (struct advice){.q = q, .count = candidates(q, c), .best = -1};
+    *out = (struct advice){.q = q, .count = candidates(q, c), .best = -1, .low = machine_bandwidth(&q->machine) / RANGE, .high = machine_bandwidth(&q->machine) * RANGE};
     for (int i = 0; i < out->count; i++) {
         out->rows[i].candidate = c[i];
         if (!predict_row(q, &out->rows[i], error))

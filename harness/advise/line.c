@@ -66,12 +66,13 @@ static bool moves(const struct flight *f, bool attended)
 }
 
 // Seconds per byte that each flight on a tier gets.
-static void share_lines(const struct line *l, bool attended, double cost[TIERS])
+static void share_lines(const struct line *l, bool attended, double cost[TIERS], bool busy[TIERS])
 {
     for (int t = 0; t < TIERS; t++) {
         int sharing = 0;
         for (int i = 0; i < l->count; i++)
             sharing += moves(l->flights[i], attended) && l->flights[i]->alpha_left <= 0 && l->flights[i]->bytes_left[t] > 0;
+        busy[t] = sharing > 0;
         cost[t] = l->m->tiers[t].beta_s_per_byte * (sharing > 1 ? sharing / l->m->both_ways : 1);
     }
 }
@@ -109,13 +110,43 @@ static void flow(const struct machine *m, struct flight *f, double seconds, bool
         f->unattended_left = (f->unattended_left - most) * m->tiers[0].beta_s_per_byte <= NOTHING ? 0 : f->unattended_left - most;
 }
 
+// What has been saved up passes at once. False: nothing did.
+static bool spend(struct line *l, bool attended)
+{
+    double spent = 0;
+    for (int i = 0; i < l->count; i++) {
+        struct flight *f = l->flights[i];
+        for (int t = 0; t < TIERS && moves(f, attended) && f->alpha_left <= 0; t++) {
+            double bytes = fmin(l->credit[t], attended ? f->bytes_left[t] : fmin(f->bytes_left[t], f->unattended_left));
+            f->bytes_left[t] -= bytes;
+            l->credit[t] -= bytes;
+            f->unattended_left -= attended ? 0 : bytes;
+            spent += bytes;
+        }
+    }
+    return spent > 0;
+}
+
+// While a latency passes too, so that a collective alone on a drained line takes the larger of its latency and its bytes, not their sum.
+static void save(struct line *l, double seconds, const bool busy[TIERS])
+{
+    for (int t = 0; t < TIERS; t++)
+        if (l->m->tiers[t].burst_s > 0 && l->m->tiers[t].beta_s_per_byte > 0 && !busy[t])
+            l->credit[t] = fmin(l->m->tiers[t].burst_s / l->m->tiers[t].beta_s_per_byte, l->credit[t] + seconds / l->m->tiers[t].beta_s_per_byte);
+}
+
 // Moves the clock to the next event, at most `most` seconds; what it took.
 static double move(struct line *l, double most, bool attended)
 {
-    double cost[TIERS], step = most;
-    share_lines(l, attended, cost);
+    double cost[TIERS], step;
+    bool busy[TIERS];
+    if (spend(l, attended))
+        most = 0; // a phase may be over now
+    share_lines(l, attended, cost, busy);
+    step = most;
     for (int i = 0; i < l->count; i++)
         step = fmin(step, until_event(l->flights[i], attended, cost));
+    save(l, step, busy);
     for (int i = 0; i < l->count; i++)
         flow(l->m, l->flights[i], step, attended, cost);
     l->now += step;

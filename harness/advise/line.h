@@ -21,6 +21,7 @@ struct flight {
 struct line {
     const struct machine *m;
     double now, line_s;
+    double credit[TIERS];       // bytes saved up: struct tier, burst_s
     int count, events, collectives;
     struct flight *flights[FLIGHTS];
 };

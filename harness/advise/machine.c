@@ -12,7 +12,7 @@ struct machine machine_default(int ranks, int ranks_per_host, struct machine_fac
     bool several = ranks > ranks_per_host;
     *facts = (struct machine_facts){989e12, 80e9, "defaults, measured by nobody: hosts of eight H100 SXM (data sheet), a network card of 400 Gbit/s each"};
     return (struct machine){
-        .tiers = {{3e-6, 1 / 450e9, several ? ranks_per_host : 0}, {8e-6, 1 / 50e9, several ? (ranks + ranks_per_host - 1) / ranks_per_host : 0}},
+        .tiers = {{3e-6, 1 / 450e9, several ? ranks_per_host : 0, 0}, {8e-6, 1 / 50e9, several ? (ranks + ranks_per_host - 1) / ranks_per_host : 0, 0}},
         .exchange = EXCHANGE_TREE, .flop_rate = 0.6 * facts->peak_flop_rate, .copy_rate = 0.8 * 3.35e12, .update_rate = 0.8 * 3.35e12,
         .overhead_s = 0, .contention = 1.05, .both_ways = 1, .unattended_bytes = INFINITY, .eager_bytes = INFINITY,
     };

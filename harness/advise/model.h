@@ -13,7 +13,8 @@
 #include "harness/protocol/case.h"
 
 // One tier of the interconnect as a rank meets it: alpha of one step of a collective; beta while all ranks of its group use the tier at once.
-struct tier { double alpha_s, beta_s_per_byte; int ranks; };
+// burst: as long as the line has been idle, at most this long, its bytes pass at once (a token bucket: the emulated line of tbf); 0: a real line.
+struct tier { double alpha_s, beta_s_per_byte; int ranks; double burst_s; };
 enum { TIERS = 2 };
 // How the library moves the parts of a collective.
 //   direct  every rank sends its part to every other at once: what the reference's MPI backend asks for; 1 step

@@ -278,6 +278,9 @@ static int gradient_turns(const struct workload_model *w, const struct schedule 
     return most + (s->prefetch_backward > 0);
 }
 
+// The bucket of a line is as full at the end of a step as at its beginning: the second of two steps.
+static bool saves_up(const struct machine *m) { return m->tiers[0].burst_s > 0 || m->tiers[1].burst_s > 0; }
+
 static double run(const struct machine *m, const struct workload_model *w, const struct schedule *s, struct prediction *out)
 {
     size_t units = (size_t)w->unit_count + 1;
@@ -285,13 +288,20 @@ static double run(const struct machine *m, const struct workload_model *w, const
     x.gathers = memory_zeros(units, sizeof *x.gathers);
     x.gathered = memory_zeros(units, sizeof *x.gathered);
     x.gathering = memory_zeros(units, sizeof *x.gathering);
+    double begun = 0;
     walk(&x);
+    if (saves_up(m)) {
+        begun = x.line.now;
+        x.sent = x.line.line_s = 0;
+        x.line.collectives = x.line.events = 0;
+        walk(&x);
+    }
     free(x.gathers);
     free(x.gathered);
     free(x.gathering);
     if (out != NULL)
         *out = (struct prediction){.line_s = x.line.line_s, .sent_bytes = x.sent, .collectives = x.line.collectives, .events = x.line.events};
-    return x.line.now + m->overhead_s;
+    return x.line.now - begun + m->overhead_s;
 }
 
 void advise_predict(const struct machine *m, const struct workload_model *w, const struct schedule *s, struct prediction *out)

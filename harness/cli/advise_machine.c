@@ -1,9 +1,9 @@
 // The machine that `advise` reckons with: documented defaults, overlaid by what was given.
+#include <stdio.h>
 #include <string.h>
 
 #include "harness/advise/quantity.h"
 #include "harness/cli/advise.h"
-#include "harness/protocol/document.h"
 
 static bool take(const char *option, const char *text, enum quantity kind, double *out, bool *given, struct error *error)
 {
@@ -52,22 +52,46 @@ static bool take_rates(const struct advise_options *o, struct advice_question *q
     return true;
 }
 
-// Ranks are spread over the hosts evenly; a host is a group of tier 0.
-bool advise_machine(const struct advise_options *o, struct advice_question *q, struct error *error)
+// The mesh of hybrid: a host's ranks where there are several hosts, else the one nearest a square, as `mesh: auto`.
+static int hybrid_shards(int ranks, int near)
 {
-    bool given = false;
+    int shards = near;
+    for (int r = 1; (near == 1 || near == ranks) && r * r <= ranks; r++)
+        shards = ranks % r == 0 ? ranks / r : shards;
+    return shards;
+}
+
+static void say_source(bool measured, bool given, struct advice_question *q)
+{
+    static char text[512];
+    static const char rest[] = "what was neither is a default that nobody measured (an accelerator of the kind of an H100 SXM, a network card of 400 Gbit/s each)";
+    if (measured && given)
+        snprintf(text, sizeof text, "%s; as given where options say so; %s", q->facts.source, rest);
+    else if (measured || given)
+        snprintf(text, sizeof text, "%s; %s", measured ? q->facts.source : "as given", rest);
+    if (measured || given)
+        q->facts.source = text;
+}
+
+// Ranks are spread over the hosts evenly; a host is a group of tier 0. What options give goes above what was measured, and that above the defaults.
+bool advise_machine(const struct cli *cli, const struct advise_options *o, struct advice_question *q, struct error *error)
+{
+    bool given = false, measured = o->fabric != NULL || o->from != NULL;
     int hosts = o->hosts > 0 ? (int)o->hosts : (q->ranks + MACHINE_DEFAULT_HOST - 1) / MACHINE_DEFAULT_HOST, near = q->ranks / hosts;
     if (o->hosts > q->ranks || q->ranks % hosts != 0)
         return error_set(error, "--hosts: found %d for %d ranks, expected a divisor", hosts, q->ranks);
     q->machine = machine_default(q->ranks, near, &q->facts);
     q->memory_limit = q->facts.memory_bytes;
+    if (measured) {
+        q->memory_limit = q->facts.peak_flop_rate = 0;
+        near = q->ranks;
+        if (!advise_measured(cli, o, q->c, q, error))
+            return false;
+    }
     if (!take_tiers(o, &q->machine, &given, error) || !take_rates(o, q, &given, error) || !take_exchange(o->exchange, &q->machine.exchange, error))
         return false;
-    q->hybrid_shards = near;
-    for (int r = 1; (near == 1 || near == q->ranks) && r * r <= q->ranks; r++) // one tier: the mesh nearest a square, as `mesh: auto`
-        if (q->ranks % r == 0)
-            q->hybrid_shards = q->ranks / r;
-    if (given)
-        q->facts.source = "as given; what was not given is a default that nobody measured (hosts of eight H100 SXM, a network card of 400 Gbit/s each)";
+    q->hybrid_shards = hybrid_shards(q->ranks, near);
+    q->rows = q->rows == 0 && q->memory_limit == 0 ? 1 : q->rows;
+    say_source(measured, given, q);
     return true;
 }

@@ -67,17 +67,11 @@ static char *short_form(const struct advise_options *o, const struct kind *k)
                          chosen(o->micros, 1), o->no_reshard ? "false" : "true", o->checkpointing ? "true" : "false");
 }
 
-static bool from_sizes(const struct advise_options *o, struct fsdp_case *out, struct error *error)
+static bool from_text(const char *text, struct fsdp_case *out, struct error *error)
 {
-    const struct kind *k = find_kind(o->model);
-    if (k == NULL)
-        return error_set(error, "--model: found '%s', expected llama or gpt", o->model);
-    char *text = short_form(o, k);
     struct document doc;
     struct draft d;
-    bool parsed = document_parse(text, strlen(text), "the options", &doc, error);
-    free(text);
-    if (!parsed)
+    if (!document_parse(text, strlen(text), "the options", &doc, error))
         return false;
     draft_start(&d);
     bool ok = draft_overlay(&d, &doc, doc.root, DRAFT_CASE, error) && draft_finish(&d, &doc, doc.root, error);
@@ -86,6 +80,22 @@ static bool from_sizes(const struct advise_options *o, struct fsdp_case *out, st
     draft_free(&d);
     document_free(&doc);
     return ok;
+}
+
+static bool from_sizes(const struct advise_options *o, struct fsdp_case *out, struct error *error)
+{
+    const struct kind *k = find_kind(o->model);
+    if (k == NULL)
+        return error_set(error, "--model: found '%s', expected llama or gpt", o->model);
+    char *text = short_form(o, k);
+    bool ok = from_text(text, out, error);
+    free(text);
+    return ok;
+}
+
+bool advise_case_text(const struct cli *cli, const struct advise_options *o, const char *text, struct fsdp_case *out, struct error *error)
+{
+    return o->case_file != NULL ? from_file(cli, o, out, error) : from_text(text, out, error);
 }
 
 bool advise_case(const struct cli *cli, const struct advise_options *o, struct fsdp_case *out, struct error *error)

@@ -1,6 +1,9 @@
 // fsdpmark advise: which sharding strategy suits this model on this interconnect, and which bandwidth it needs.
 #include <stdlib.h>
+#include <string.h>
 
+#include "harness/advise/figures.h"
+#include "harness/advise/turns.h"
 #include "harness/cli/advise.h"
 
 enum { MOST_RANKS = 1 << 20 };
@@ -23,6 +26,19 @@ static int print(const struct cli *cli, const struct advise_options *o, const st
     return written ? 0 : options_bad(cli->command, "standard output: cannot be written");
 }
 
+static int draw(const struct cli *cli, const struct advise_options *o, const struct advice *a)
+{
+    char why[PLOT_WHY];
+    struct error error = {""};
+    if (o->figures == NULL)
+        return 0;
+    if (!advise_figures(a, o->figures, why, &error))
+        return options_bad(cli->command, "%s", error.text);
+    if (why[0] != 0)
+        fprintf(stderr, "fsdpmark advise: no figures: %s\n", why);
+    return 0;
+}
+
 static int advise(const struct cli *cli, const struct advise_options *o, const struct fsdp_case *c)
 {
     struct advice_question q = {.c = c, .ranks = (int)o->ranks, .rows = o->rows};
@@ -31,16 +47,18 @@ static int advise(const struct cli *cli, const struct advise_options *o, const s
     double elements = 0;
     for (int i = 0; i < c->parameter_count; i++)
         elements += c->parameters[i].tied_to < 0 ? (double)c->parameters[i].count : 0;
-    if (!advise_machine(o, &q, &error))
+    if (!advise_machine(cli, o, &q, &error))
         return options_bad(cli->command, "%s", error.text);
     int status = advise_make(&q, &a, &error) ? print(cli, o, &a, elements) : options_bad(cli->command, "%s", error.text);
+    if (status == 0)
+        status = draw(cli, o, &a);
     advise_free(&a);
     return status;
 }
 
 int cmd_advise(const struct cli *cli, int argc, char **argv)
 {
-    struct advise_options o = {.ranks = 8, .precision = "bf16", .layout = "flat", .prefetch = 1};
+    struct advise_options o = {.ranks = 8, .precision = "bf16", .layout = "flat", .prefetch = 1, .rates = "12.5,25,50,100,200", .rounds = 8};
     int words;
     const struct option table[] = {
         {"ranks", 'n', OPTION_INTEGER, &o.ranks, "N", "ranks (8)"},
@@ -63,6 +81,8 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         {"checkpointing", 0, OPTION_FLAG, &o.checkpointing, NULL, "activations are recomputed"},
         {"no-reshard", 0, OPTION_FLAG, &o.no_reshard, NULL, "parameters stay gathered from forward to backward"},
         {"memory", 0, OPTION_TEXT, &o.memory, "SIZE", "of a rank, that a strategy must fit into"},
+        {"fabric", 'f', OPTION_TEXT, &o.fabric, "FABRIC", "measures now: the line by fsdpmark net, computing by steps of the reference"},
+        {"from", 0, OPTION_TEXT, &o.from, "RUN", "the line as a stored run of fsdpmark net has it; 0: the newest"},
         {"alpha", 0, OPTION_TEXT, &o.alpha, "TIME", "latency of one step of a collective (between hosts)"},
         {"bandwidth", 0, OPTION_TEXT, &o.bandwidth, "RATE", "of a rank's line (between hosts)"},
         {"inner-alpha", 0, OPTION_TEXT, &o.inner_alpha, "TIME", "latency inside a host"},
@@ -74,6 +94,11 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         {"peak", 0, OPTION_TEXT, &o.peak, "RATE", "peak flop/s of a rank, for MFU"},
         {"copy-rate", 0, OPTION_TEXT, &o.copy_rate, "RATE", "bytes/s of copies and sums in a rank's memory"},
         {"update-rate", 0, OPTION_TEXT, &o.update_rate, "RATE", "bytes/s that the optimizer goes through"},
+        {"figures", 0, OPTION_TEXT, &o.figures, "FOLDER", "the crossover map and the throughput over bandwidth, as SVG, PNG and PDF"},
+        {"validate", 0, OPTION_FLAG, &o.validate, NULL, "measures steps on emulated clusters of 2 and 4 hosts and judges the model by them; exit status 1 where a bound is missed"},
+        {"rates", 0, OPTION_TEXT, &o.rates, "LIST", "of the line, in Mbit/s, for --validate (12.5,25,50,100,200)"},
+        {"rounds", 0, OPTION_INTEGER, &o.rounds, "N", "steps of each strategy at the lowest rate, more at higher ones, for --validate (8)"},
+        {"store", 0, OPTION_TEXT, &o.store, "FILE", "the database of results"},
         {"json", 0, OPTION_FLAG, &o.as_json, NULL, "JSON on stdout in place of the table"},
         {"suite", 0, OPTION_TEXT, &o.suite, "FOLDER", "the suite"},
         {0},
@@ -83,6 +108,14 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         return parsed == OPTIONS_HELP ? 0 : 2;
     if (o.ranks < 1 || o.ranks > MOST_RANKS)
         return options_bad(cli->command, "--ranks: found %lld, expected 1 to %d", (long long)o.ranks, MOST_RANKS);
+    if (o.rounds < 1 || o.rounds > TURNS_ROUNDS)
+        return options_bad(cli->command, "--rounds: found %lld, expected 1 to %d", (long long)o.rounds, TURNS_ROUNDS);
+    if (o.fabric != NULL && (o.ranks < 2 || o.ranks > 64))
+        return options_bad(cli->command, "--ranks: found %lld, expected 2 to 64 where they are measured", (long long)o.ranks);
+    if (o.from != NULL && (*o.from == 0 || o.from[strspn(o.from, "0123456789")] != 0))
+        return options_bad(cli->command, "--from: found '%s', expected the number of a run", o.from);
+    if (o.validate)
+        return advise_validate(cli, &o);
     struct fsdp_case c;
     struct error error = {""};
     if (!advise_case(cli, &o, &c, &error))

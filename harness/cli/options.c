@@ -11,7 +11,7 @@
 
 #include "harness/protocol/document.h"
 
-enum { MAX_OPTIONS = 40 };
+enum { MAX_OPTIONS = 60 };
 
 int options_bad(const struct command *command, const char *format, ...)
 {

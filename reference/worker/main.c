@@ -7,6 +7,7 @@
 #include "reference/worker/bench.h"
 #include "reference/worker/overlap.h"
 #include "reference/worker/serve.h"
+#include "reference/worker/turns.h"
 #include "version.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -31,6 +32,7 @@ static int help(void)
          "  --truth FOLDER...   make the truth of FOLDER/case.json into FOLDER\n"
          "  --bench CASE.json   time the steps of a case's model and sharding; one JSON line a step\n"
          "  --overlap CASE.json [STEPS]  time what of the communication of a step is not hidden (reference/worker/overlap.h)\n"
+         "  --turns ROUNDS CASE.json...  time the steps of several cases in turns, with and without communication (reference/worker/turns.h)\n"
          "  --version, --help");
     return 0;
 }
@@ -76,10 +78,12 @@ int main(int argc, char **argv)
         return bench_run(argc - 2, argv + 2);
     if (!strcmp(verb, "--overlap") && argc > 2)
         return overlap_run(argc - 2, argv + 2);
+    if (!strcmp(verb, "--turns") && argc > 2)
+        return turns_run(argc - 2, argv + 2);
     if (!strcmp(verb, "--version") && argc == 2)
         return version();
     if (!strcmp(verb, "--help") && argc == 2)
         return help();
-    fprintf(stderr, "fsdp-reference: found '%s', expected --worker, --truth FOLDER..., --bench CASE.json, --overlap CASE.json, --version or --help\n", verb);
+    fprintf(stderr, "fsdp-reference: found '%s', expected --worker, --truth FOLDER..., --bench CASE.json, --overlap CASE.json, --turns ROUNDS CASE.json..., --version or --help\n", verb);
     return 2;
 }

@@ -21,7 +21,7 @@ static inline void make_up(struct made_up *m, int units, double elements, double
 // 1 flop a second, nothing else costs; communication goes on by itself.
 static inline struct machine plain_machine(double alpha_s, double beta)
 {
-    return (struct machine){.tiers = {{alpha_s, beta, 0}, {0, 0, 0}}, .exchange = EXCHANGE_DIRECT, .flop_rate = 1, .copy_rate = INFINITY, .update_rate = INFINITY,
+    return (struct machine){.tiers = {{alpha_s, beta, 0, 0}, {0, 0, 0, 0}}, .exchange = EXCHANGE_DIRECT, .flop_rate = 1, .copy_rate = INFINITY, .update_rate = INFINITY,
                             .contention = 1, .both_ways = 1, .unattended_bytes = INFINITY, .eager_bytes = INFINITY};
 }
 

@@ -164,7 +164,7 @@ static void two_tiers(void **state)
     (void)state;
     struct machine machine = plain_machine(1, 1);
     machine.tiers[0].ranks = 4;
-    machine.tiers[1] = (struct tier){10, 5, 2};
+    machine.tiers[1] = (struct tier){10, 5, 2, 0};
     struct group all = exchange_group(&machine, 8, 1), pairs = exchange_group(&machine, 2, 4), inside = exchange_group(&machine, 4, 1);
     assert_int_equal(all.near, 4);
     assert_int_equal(pairs.near, 1);
@@ -216,11 +216,25 @@ static void lines_are_shared(void **state)
     assert_true(seconds_of(&machine, &m.w, plan(STRATEGY_FULL, 1, 2, 1)) < 0.95 * once);
 }
 
+// A token bucket: what it has saved while the line was idle passes at once, no more than it holds.
+static void bursts_pass_at_once(void **state)
+{
+    (void)state;
+    struct made_up m;
+    struct machine machine = plain_machine(0, BETA);
+    make_up(&m, 1, P, 10);
+    double dry = seconds_of(&machine, &m.w, plan(STRATEGY_NONE, 2, 1, 0)); // 30 s of computing fill the bucket
+    machine.tiers[0].burst_s = 1500 * BETA;
+    near(seconds_of(&machine, &m.w, plan(STRATEGY_NONE, 2, 1, 0)), dry - 1500 * BETA);
+    machine.tiers[0].burst_s = 1e6;
+    near(seconds_of(&machine, &m.w, plan(STRATEGY_NONE, 2, 1, 0)), 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_unit), cmocka_unit_test(no_overlap_is_the_sum), cmocka_unit_test(hybrid_adds_an_all_reduce), cmocka_unit_test(overlap_hides_what_fits),
         cmocka_unit_test(nothing_moves_unattended), cmocka_unit_test(one_rank_is_computing), cmocka_unit_test(sharding_shares_the_update), cmocka_unit_test(slower_lines_never_help),
-        cmocka_unit_test(steps_and_bytes), cmocka_unit_test(two_tiers), cmocka_unit_test(ranks_cost_nothing), cmocka_unit_test(lines_are_shared)};
+        cmocka_unit_test(steps_and_bytes), cmocka_unit_test(two_tiers), cmocka_unit_test(ranks_cost_nothing), cmocka_unit_test(lines_are_shared), cmocka_unit_test(bursts_pass_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

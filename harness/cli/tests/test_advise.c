@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "harness/cli/tests/command.h"
+#include "harness/run/scratch.h"
 
 static struct command_result result;
 static char folder[] = "/tmp/fsdpmark-advise-XXXXXX";
@@ -91,6 +92,23 @@ static void what_does_not_fit_is_not_best(void **state)
     assert_non_null(strstr(result.out, "No strategy fits."));
 }
 
+// The crossover map and the throughput, with their data, where gnuplot is.
+static void draws_figures(void **state)
+{
+    (void)state;
+    const char *words[] = {"advise", "--ranks", "16", "--figures", "figures", NULL};
+    command_run(folder, words, 120, &result);
+    assert_int_equal(result.status, 0);
+    char path[4200];
+    static const char *const names[] = {"crossover-map", "advise-bandwidth"};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/figures/%s.dat", folder, names[i]);
+        assert_int_equal(access(path, R_OK), 0);
+    }
+    snprintf(path, sizeof path, "%s/figures", folder);
+    scratch_remove(path);
+}
+
 static void bad_input(void **state)
 {
     (void)state;
@@ -104,6 +122,12 @@ static void bad_input(void **state)
         {{"advise", "--dim", "100", "--heads", "3"}, "dim 100 is no multiple of heads 3"},
         {{"advise", "--ranks", "8", "--hosts", "3"}, "--hosts: found 3 for 8 ranks"},
         {{"advise", "--case", "/nonexistent.yaml"}, "/nonexistent.yaml"},
+        {{"advise", "--from", "newest"}, "--from: found 'newest', expected the number of a run"},
+        {{"advise", "-f", "shm", "--ranks", "65"}, "--ranks: found 65, expected 2 to 64"},
+        {{"advise", "-f", "shm", "--ranks", "2"}, "too large to be stepped here"},
+        {{"advise", "--validate", "--rates", "100"}, "--rates: found one rate"},
+        {{"advise", "--validate", "--rates", "100,x"}, "--rates: found '100,x'"},
+        {{"advise", "--validate", "--rounds", "0"}, "--rounds: found 0"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         command_run(folder, bad[i].words, 30, &result);
@@ -116,6 +140,6 @@ static void bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(thousands_of_ranks), cmocka_unit_test(a_slow_line_favours_few_bytes), cmocka_unit_test(prints_table_words_and_assumptions),
-                                       cmocka_unit_test(what_does_not_fit_is_not_best), cmocka_unit_test(bad_input)};
+                                       cmocka_unit_test(what_does_not_fit_is_not_best), cmocka_unit_test(draws_figures), cmocka_unit_test(bad_input)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
