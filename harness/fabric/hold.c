@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -98,6 +99,7 @@ _Noreturn void place_hold(const struct place_plan *plan, int lifeline, pid_t har
     if (low < 0 || signals < 0)
         _exit(126);
     close(low);
+    prctl(PR_SET_NAME, "fsdpmark-fabric");
     bool made = make(plan, &error);
     send(KEEPER_LIFELINE, error.text, strlen(error.text) + 1, MSG_NOSIGNAL);
     while (made && !has_ended(signals, KEEPER_LIFELINE))
