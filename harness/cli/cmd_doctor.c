@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
+#include "harness/fabric/fabric.h"
 #include "harness/launch/launch.h"
 #include "harness/probes/counters.h"
 #include "harness/probes/summary.h"
@@ -125,6 +127,15 @@ static bool probe_namespaces(char *text, size_t size)
     return ok;
 }
 
+// tbf wakes up by a timer: without high resolution that is a tick of the kernel.
+static bool probe_timers(char *text, size_t size)
+{
+    struct timespec t = {0};
+    clock_getres(CLOCK_MONOTONIC, &t);
+    snprintf(text, size, "resolution %g us", 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec);
+    return t.tv_sec == 0 && t.tv_nsec < 1000000;
+}
+
 static bool probe_store(char *text, size_t size)
 {
     struct error error = {0};
@@ -152,6 +163,7 @@ static const struct row {
     {"GPU", false, probe_gpu, "nothing runs on CUDA", "a machine with an NVIDIA GPU and its driver"},
     {"CUDA driver", false, probe_cuda, "nothing runs on CUDA", "install the driver of the GPU"},
     {"NCCL", false, probe_nccl, "no collectives between GPUs outside PyTorch", "install libnccl2"},
+    {"timers", false, probe_timers, "packets of emulated fabrics leave in steps of a tick: short messages wait for it", "a kernel with high-resolution timers"},
     {"namespaces", false, probe_namespaces, "emulated fabrics need a network namespace per rank", "run as root, or allow user namespaces"},
 };
 
@@ -210,6 +222,33 @@ static bool look_at_implementations(const struct cli *cli, const char *suite, js
     if (!ok)
         options_bad(cli->command, "%s", error.text);
     string_list_free(&names);
+    return ok;
+}
+
+// What ranks can talk over here; of what can be had, what Open MPI is told on it, since its own choice may be a worse one (docs/fabrics.md).
+static bool look_at_fabrics(const struct cli *cli, const char *suite, json_t *list, bool as_json)
+{
+    struct string_list names = {0}, titles = {0};
+    struct error error = {0};
+    struct fabric f;
+    bool ok = fabric_list(suite, &names, &titles, &error);
+    for (int i = 0; ok && i < names.count && (ok = fabric_read(names.items[i], suite, &f, &error)); i++) {
+        char name[64], text[600];
+        char *reason = fabric_unavailable(&f), *remedy = reason != NULL ? strstr(reason, "; remedy: ") : NULL;
+        int used = snprintf(text, sizeof text, "%.200s", reason == NULL ? f.title : reason);
+        for (char **m = f.mca; reason == NULL && *m != NULL && used < 500; m++)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s%.80s", m == f.mca ? "; Open MPI: " : " ", *m);
+        if (remedy != NULL)
+            text[remedy - reason < 200 ? remedy - reason : 200] = 0;
+        snprintf(name, sizeof name, "fabric %.50s", f.name);
+        say(list, as_json, name, reason == NULL, false, text, "nothing is judged or measured on it", remedy != NULL ? remedy + strlen("; remedy: ") : "what the reason asks for");
+        free(reason);
+        fabric_free(&f);
+    }
+    if (!ok)
+        options_bad(cli->command, "%s", error.text);
+    string_list_free(&names);
+    string_list_free(&titles);
     return ok;
 }
 
@@ -304,7 +343,7 @@ int cmd_doctor(const struct cli *cli, int argc, char **argv)
     }
     look_at_probes(cli, list, as_json);
     look_at_papi(list, as_json);
-    bool ok = look_at_implementations(cli, suite, list, as_json);
+    bool ok = look_at_fabrics(cli, suite, list, as_json) && look_at_implementations(cli, suite, list, as_json);
     if (as_json && ok) {
         json_dumpf(list, stdout, JSON_INDENT(2));
         putchar('\n');
