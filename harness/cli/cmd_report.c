@@ -1,7 +1,53 @@
 // fsdpmark report [RUN] [-o FOLDER]
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "harness/cli/cli.h"
+#include "harness/net/output.h"
+#include "harness/protocol/memory.h"
+#include "harness/report/series_report.h"
+
+static bool has_tool(const struct stored_serieses *series, const char *tool)
+{
+    for (int i = 0; i < series->count; i++)
+        if (strcmp(series->items[i].tool, tool) == 0)
+            return true;
+    return false;
+}
+
+static bool draw_net(struct store *s, const struct stored_run *run, const char *folder, char why[256], struct error *error)
+{
+    struct net_rows rows;
+    if (!net_rows_load(s, run->id, &rows, error))
+        return false;
+    bool ok = net_figures(&rows, run, folder, why, error);
+    net_rows_free(&rows);
+    return ok;
+}
+
+// Of a run that measured: the page of its series, in place of the verdicts' where it judged no case.
+static bool report_series(struct store *s, const struct stored_run *run, bool alone, const char *folder, struct error *error)
+{
+    struct stored_serieses series;
+    char net[256] = "", steps[256] = "", *figures = memory_format("%s/figures", folder);
+    if (!store_load_series(s, run->id, NULL, &series, error))
+        return free(figures), false;
+    bool ok = (!has_tool(&series, "net") || draw_net(s, run, figures, net, error)) && (!has_tool(&series, "bench") || series_steps_figure(run, &series, figures, steps, error)) &&
+              series_report(run, &series, folder, alone ? "index.html" : "series.html", net[0] != 0 ? net : steps, error);
+    stored_series_free(&series);
+    free(figures);
+    return ok;
+}
+
+static bool report(struct store *s, const struct stored_run *run, const char *folder, struct error *error)
+{
+    int count;
+    if (!store_count_series(s, run->id, &count, error))
+        return false;
+    bool alone = count > 0 && run->case_count == 0 && json_object_size(run->implementations) == 0;
+    return (alone || report_write(run, folder, error)) && (count == 0 || report_series(s, run, alone, folder, error));
+}
 
 int cmd_report(const struct cli *cli, int argc, char **argv)
 {
@@ -20,7 +66,7 @@ int cmd_report(const struct cli *cli, int argc, char **argv)
     struct error error = {0};
     if (!cli_load_run(cli, store, word, &s, &run))
         return 2;
-    bool ok = report_write(&run, folder, &error);
+    bool ok = report(s, &run, folder, &error);
     if (ok)
         printf("run %lld: %s/index.html\n", (long long)run.id, folder);
     else

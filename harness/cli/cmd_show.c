@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "harness/cli/cli.h"
+#include "harness/report/export.h"
+#include "harness/report/series_report.h"
 
 static void print_run(json_t *run)
 {
@@ -45,6 +47,37 @@ static int list_runs(const struct cli *cli, const char *store, bool as_json)
     return ok ? 0 : 2;
 }
 
+// A run of series alone has no verdicts to show.
+static int show_series(const struct cli *cli, struct store *s, const struct stored_run *run, bool as_json)
+{
+    struct stored_serieses series;
+    struct error error = {0};
+    struct report_options o = {.columns = report_columns(stdout)};
+    if (!store_load_series(s, run->id, NULL, &series, &error))
+        return options_bad(cli->command, "%s", error.text);
+    if (as_json)
+        export_json(&(struct export){run, &series, NULL}, stdout);
+    else
+        series_table(run, &series, &o, stdout);
+    stored_series_free(&series);
+    return 0;
+}
+
+static int show(const struct cli *cli, struct store *s, const struct stored_run *run, bool verbose, bool as_json)
+{
+    struct error error = {0};
+    int count;
+    if (!store_count_series(s, run->id, &count, &error))
+        return options_bad(cli->command, "%s", error.text);
+    if (count > 0 && run->case_count == 0 && json_object_size(run->implementations) == 0)
+        return show_series(cli, s, run, as_json);
+    if (as_json)
+        report_json(run, stdout);
+    else
+        cli_print_table(run, verbose, stdout);
+    return 0;
+}
+
 int cmd_show(const struct cli *cli, int argc, char **argv)
 {
     const char *store = NULL, *word = "";
@@ -65,11 +98,8 @@ int cmd_show(const struct cli *cli, int argc, char **argv)
     struct stored_run run;
     if (!cli_load_run(cli, store, word, &s, &run))
         return 2;
-    if (as_json)
-        report_json(&run, stdout);
-    else
-        cli_print_table(&run, verbose, stdout);
+    int status = show(cli, s, &run, verbose, as_json);
     stored_run_free(&run);
     store_close(s);
-    return 0;
+    return status;
 }

@@ -52,6 +52,7 @@ int compare_exit_status(const struct comparison *c);
 bool compare_table(const struct comparison *c, const struct report_options *o, FILE *out);
 bool compare_json(const struct comparison *c, FILE *out);
 bool compare_csv(const struct comparison *c, FILE *out); // rows, then verdicts, told apart by the first column
+const char *compare_value(double x, enum compare_unit unit, char text[32]); // "1.23 ms", "4 KiB", "3"; "-" where there is none
 // FOLDER/compare.{svg,png,pdf}: the rows that differ most. `why`: as in plots.h.
 bool compare_figure(const struct comparison *c, const char *folder, char why[256], struct error *error);
 

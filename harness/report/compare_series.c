@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness/protocol/memory.h"
+#include "harness/report/series_name.h"
 
 static const double side_level = 0.975; // of each side, so that the quotient covers 95 %
 
@@ -18,95 +19,6 @@ static const struct stored_series *find(const struct stored_serieses *in, const 
     for (int i = 0; i < in->count; i++)
         if (same_place(&in->items[i], like)) return &in->items[i];
     return NULL;
-}
-
-static struct interval interval_of(const struct stored_series *s) {
-    int *counts = memory_zeros((size_t)s->launch_count + 1, sizeof *counts);
-    for (int i = 0; i < s->launch_count; i++) counts[i] = s->launches[i].count;
-    struct interval out = statistics_launches(side_level, s->launch_count, counts, s->values);
-    free(counts);
-    return out;
-}
-
-// ---- names ----
-// Members within members get names with dots: "calls.0.count".
-static void flatten(json_t *value, const char *name, json_t *out) {
-    const char *key;
-    size_t i;
-    json_t *inner;
-    if (json_is_object(value)) {
-        json_object_foreach(value, key, inner) {
-            char *longer = memory_format("%s%s%s", name, *name ? "." : "", key);
-            flatten(inner, longer, out);
-            free(longer);
-        }
-    } else if (json_is_array(value)) {
-        json_array_foreach(value, i, inner) {
-            char *longer = memory_format("%s%s%zu", name, *name ? "." : "", i);
-            flatten(inner, longer, out);
-            free(longer);
-        }
-    } else {
-        json_object_set(out, name, value);
-    }
-}
-
-static json_t *flat(json_t *point) {
-    json_t *out = json_object();
-    flatten(point, "", out);
-    return out;
-}
-
-// Members of the points that are not the same in all series: what a name needs.
-static json_t *varying(const struct stored_serieses *all) {
-    json_t *out = json_object(), *first = all->count ? flat(all->items[0].point) : json_object(), *value;
-    const char *name;
-    for (int i = 1; i < all->count; i++) {
-        json_t *point = flat(all->items[i].point);
-        json_object_foreach(point, name, value)
-            if (!json_equal(json_object_get(first, name), value)) json_object_set_new(out, name, json_true());
-        json_object_foreach(first, name, value)
-            if (!json_object_get(point, name)) json_object_set_new(out, name, json_true());
-        json_decref(point);
-    }
-    json_decref(first);
-    return out;
-}
-
-// "count 1024", "blocking", "in_place"; "" where it says nothing: false, null.
-static char *words_of(const char *path, const json_t *value) {
-    const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path;
-    if (json_is_string(value)) return memory_text(json_string_value(value));
-    if (json_is_integer(value)) return memory_format("%s %lld", name, (long long)json_integer_value(value));
-    if (json_is_real(value)) return memory_format("%s %g", name, json_real_value(value));
-    return memory_text(json_is_true(value) ? name : "");
-}
-
-static bool says(const char *text, const char *words) {
-    size_t length = strlen(words);
-    for (const char *at = text; (at = strstr(at, words)); at++)
-        if ((at == text || at[-1] == ' ') && (at[length] == 0 || at[length] == ',')) return true;
-    return false;
-}
-
-// Owns the text; what it says already is not said again.
-static char *joined(char *text, const char *path, const json_t *value) {
-    char *words = words_of(path, value), *out = *words && !says(text, words) ? memory_format("%s, %s", text, words) : memory_text(text);
-    free(words);
-    free(text);
-    return out;
-}
-
-static char *name_of(const struct stored_series *s, const json_t *varies) {
-    char *text = memory_text(s->name);
-    const char *path;
-    json_t *value, *point = flat(s->point);
-    json_object_foreach(point, path, value)
-        if (json_object_get(varies, path)) text = joined(text, path, value);
-    json_decref(point);
-    char *out = memory_format("%s (%s, %s, %s)", text, s->tool, s->fabric, s->subject);
-    free(text);
-    return out;
 }
 
 // ---- facts ----
@@ -122,22 +34,22 @@ static void add_facts(struct comparison *c, const struct stored_series *a, const
         json_t *other = json_object_get(b->facts, name);
         if (!is_count(name) || !json_is_number(value) || !json_is_number(other)) continue;
         double before = json_number_value(value), after = json_number_value(other), ratio = compare_ratio(before, after);
-        compare_add_row(c, (struct compare_row){.what = name_of(a, varies), .quantity = memory_text(name), .unit = strcmp(name, "errors") ? COMPARE_BYTES : COMPARE_ERRORS,
+        compare_add_row(c, (struct compare_row){.what = series_name(a, varies), .quantity = memory_text(name), .unit = strcmp(name, "errors") ? COMPARE_BYTES : COMPARE_ERRORS,
                                                 .before = {before, before, before, 1, 1}, .after = {after, after, after, 1, 1}, .ratio = {ratio, ratio, ratio, 1, 1}, .counted = true,
                                                 .slack = strstr(name, "peak") || strstr(name, "live") ? compare_live_slack : 0});
     }
 }
 
 void compare_add_series(struct comparison *c, const struct stored_serieses *before, const struct stored_serieses *after) {
-    json_t *varies = varying(before);
+    json_t *varies = series_varying(before);
     for (int i = 0; i < before->count; i++) {
         const struct stored_series *a = &before->items[i], *b = find(after, a);
         c->series_both += b != NULL;
         c->series_before += b == NULL;
         if (!b) continue;
         bool seconds = !strncmp(a->quantity, "seconds", 7), bytes = strstr(a->quantity, "bytes") != NULL;
-        struct compare_row row = {.what = name_of(a, varies), .quantity = memory_text(a->quantity), .unit = seconds ? COMPARE_SECONDS : bytes ? COMPARE_BYTES : COMPARE_NUMBER,
-                                  .before = interval_of(a), .after = interval_of(b)};
+        struct compare_row row = {.what = series_name(a, varies), .quantity = memory_text(a->quantity), .unit = seconds ? COMPARE_SECONDS : bytes ? COMPARE_BYTES : COMPARE_NUMBER,
+                                  .before = series_interval(side_level, a), .after = series_interval(side_level, b)};
         row.ratio = statistics_quotient(&row.after, &row.before);
         compare_add_row(c, row);
         add_facts(c, a, b, varies);

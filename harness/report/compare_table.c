@@ -11,8 +11,7 @@
 
 enum { COLUMNS = 7, WHAT_LEAST = 44, MOST_VERDICTS = 40 };
 
-// "1.23 ms", "4 KiB", "3"; "-" where there is none.
-static const char *value(double x, enum compare_unit unit, char text[32]) {
+const char *compare_value(double x, enum compare_unit unit, char text[32]) {
     static const struct { double from, scale; const char *name; } seconds[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {0, 1e6, "us"}};
     static const struct { double from, scale; const char *name; } bytes[] = {{0x1p30, 0x1p-30, "GiB"}, {0x1p20, 0x1p-20, "MiB"}, {0x1p10, 0x1p-10, "KiB"}, {0, 1, "B"}};
     int i = 0;
@@ -35,8 +34,8 @@ static void cells_of(const struct compare_row *r, char *cells[COLUMNS]) {
     char a[32], b[32];
     cells[0] = text_copy(TEXT_TERMINAL, r->what);
     cells[1] = text_copy(TEXT_TERMINAL, r->quantity);
-    cells[2] = memory_text(value(r->before.value, r->unit, a));
-    cells[3] = memory_text(value(r->after.value, r->unit, b));
+    cells[2] = memory_text(compare_value(r->before.value, r->unit, a));
+    cells[3] = memory_text(compare_value(r->after.value, r->unit, b));
     cells[4] = isnan(r->ratio.value) ? memory_text("-") : memory_format("%.3f", r->ratio.value);
     cells[5] = isnan(r->ratio.value) ? memory_text("-") : memory_format("[%.3f, %.3f]", r->ratio.low, r->ratio.high);
     cells[6] = memory_format("%s%s", r->word, r->worse ? " !" : "");

@@ -24,6 +24,22 @@ static void add(struct store *s, double seconds, enum verdict v) {
     assert_true(store_end_run(s, run, 0, &error));
 }
 
+// A run of series alone: steps of two implementations.
+static void add_steps(struct store *s) {
+    struct error error = {0};
+    static const char *const subjects[] = {"reference", "pytorch-fsdp2"};
+    int64_t run = sample_begin(s, "fsdpmark bench"), id;
+    for (int i = 0; i < 2; i++) {
+        json_t *point = json_pack("{s:s}", "strategy", "full");
+        struct series series = {"bench", "shm", subjects[i], "tiny<1>", "seconds", point, NULL};
+        double values[8];
+        for (int k = 0; k < 8; k++) values[k] = 0.02 * (1 + i) + 0.0001 * k;
+        assert_true(store_add_series(s, run, &series, &id, &error) && store_add_samples(s, id, 0, 8, values, &error));
+        json_decref(point);
+    }
+    assert_true(store_end_run(s, run, 0, &error));
+}
+
 static int set_up(void **state) {
     (void)state;
     char path[4200];
@@ -33,8 +49,8 @@ static int set_up(void **state) {
     add(s, 1e-3, VERDICT_PASS);
     add(s, 1.3e-3, VERDICT_PASS);
     add(s, 1e-3, VERDICT_FAIL);
-    int64_t run = sample_begin(s, "fsdpmark check");
-    (void)run;
+    sample_begin(s, "fsdpmark check"); // killed before it planned anything
+    add_steps(s);
     store_close(s);
     return 0;
 }
@@ -70,7 +86,7 @@ static void compare(void **state) {
         {{"compare", "1", "2", "--before", "results.db"}, 1, "slower !", ""},
         {{"compare", "1"}, 2, "", "fsdpmark compare: found 1 runs, expected two: the earlier, then the later (fsdpmark show lists them)\n"},
         {{"compare", "1", "x"}, 2, "", "fsdpmark compare: found run 'x', expected a number (fsdpmark show lists them)\n"},
-        {{"compare", "1", "9"}, 2, "", "no run 9; it holds, newest first: 4"},
+        {{"compare", "1", "9"}, 2, "", "no run 9; it holds, newest first: 5"},
         {{"compare", "1", "2", "--threshold", "-3"}, 2, "", "--threshold"},
         {{"compare", "1", "2", "--before", "none.db"}, 2, "", "none.db"},
     };
@@ -82,7 +98,9 @@ static void export(void **state) {
     static const struct expectation table[] = {
         {{"export", "1"}, 0, "\"launches\":[[0.001,", ""},
         {{"export", "1", "--csv"}, 0, "\"sample\",\"net\",\"shm\",\"mpi\",\"all-gather\",\"{\"\"bytes\"\":4096}\",\"seconds\",0,0,0.001,,,,\r\n", ""},
-        {{"export"}, 0, "\"case\":\"(not run)\"", ""}, // the newest: neither cases nor series
+        {{"export", "4"}, 0, "\"case\":\"(not run)\"", ""}, // neither cases nor series
+        {{"export", "5"}, 0, "\"cases\": []", ""},
+        {{"export"}, 0, "{\"run\": {\"id\":4,", ""},         // the newest that is not of series alone
         {{"export", "1", "-o", "run.json"}, 0, "", ""},
         {{"export", "1", "--csv", "--json"}, 2, "", "fsdpmark export: found 2 formats, expected one of --csv, --json, --trace, --chakra\n"},
         {{"export", "1", "--trace"}, 2, "", "fsdpmark export: run 1: no case has a timeline; expected one of several ranks under check --probes\n"},
@@ -93,8 +111,39 @@ static void export(void **state) {
     run_all(table, sizeof table / sizeof *table);
 }
 
+static bool is_there(const char *name) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, R_OK) == 0;
+}
+
+static void show_and_report(void **state) {
+    (void)state;
+    static const struct expectation table[] = {
+        {{"show", "5"}, 0, "2 series, 0 errors (run 5)", ""},
+        {{"show", "5"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2)", ""},
+        {{"show", "5"}, 0, "40.35 ms  40 ms to 40.7 ms", ""},
+        {{"show", "5", "--json"}, 0, "\"launches\":[[0.02,", ""},
+        {{"show", "1"}, 0, "1 PASS", ""},
+        {{"show", "4"}, 0, "no case was planned", ""},
+        {{"report", "5", "-o", "five"}, 0, "run 5: five/index.html\n", ""},
+        {{"report", "4", "-o", "four"}, 0, "run 4: four/index.html\n", ""},
+        {{"report", "5", "-o", "/dev/null/x"}, 3, "", "fsdpmark report: /dev/null/"},
+    };
+    run_all(table, sizeof table / sizeof *table);
+    assert_true(is_there("five/index.html") && is_there("five/series.csv") && is_there("five/run.json") && !is_there("five/results.csv"));
+    assert_true(is_there("four/index.html") && is_there("four/results.csv"));
+    if (!system("gnuplot --version >/dev/null 2>&1")) assert_true(is_there("five/figures/steps.svg") && is_there("five/figures/steps.pdf"));
+    static char page[COMMAND_OUTPUT];
+    char path[4200];
+    snprintf(path, sizeof path, "%s/five/index.html", folder);
+    command_slurp(path, page);
+    assert_non_null(strstr(page, "tiny&lt;1&gt; (bench, shm, reference)"));
+    assert_null(strstr(page, "tiny<1>"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(compare), cmocka_unit_test(export)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(compare), cmocka_unit_test(export), cmocka_unit_test(show_and_report)};
     alarm(300);
     return cmocka_run_group_tests_name("commands on stored runs", tests, set_up, tear_down);
 }

@@ -1,0 +1,15 @@
+// What readers of stored series share: a name for each, and the median of its samples.
+#ifndef HARNESS_REPORT_SERIES_NAME_H
+#define HARNESS_REPORT_SERIES_NAME_H
+
+#include "harness/statistics/statistics.h"
+#include "harness/store/series.h"
+
+// Members of the points, with dots ("calls.0.count"), that are not the same in all series: what a name needs. A new reference.
+json_t *series_varying(const struct stored_serieses *all);
+// "all-gather, bytes 4096 (net, virtual-100m, mpi)"; the caller frees it.
+char *series_name(const struct stored_series *s, const json_t *varying);
+// statistics_launches of its samples.
+struct interval series_interval(double level, const struct stored_series *s);
+
+#endif

@@ -1,0 +1,176 @@
+// The table and the report of measured series. See series_report.h.
+#include "harness/report/series_report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/protocol/memory.h"
+#include "harness/report/compare.h"
+#include "harness/report/export.h"
+#include "harness/report/plots.h"
+#include "harness/report/series_name.h"
+#include "harness/report/svg.h"
+#include "harness/report/text.h"
+#include "harness/report/view.h"
+#include "results.h"
+
+static enum compare_unit unit_of(const char *quantity) {
+    return strstr(quantity, "seconds") ? COMPARE_SECONDS : strstr(quantity, "bytes") ? COMPARE_BYTES : COMPARE_NUMBER;
+}
+
+static int64_t errors_of(const struct stored_series *s) { return json_integer_value(json_object_get(s->facts, "errors")); }
+
+// "12.3 us", "12.1 us to 12.9 us"; a star where the interval is that of the extremes.
+static void put_interval(const struct stored_series *s, char value[32], char range[80], char count[32]) {
+    char low[32], high[32];
+    struct interval i = series_interval(0.95, s);
+    enum compare_unit unit = unit_of(s->quantity);
+    compare_value(i.value, unit, value);
+    snprintf(range, 80, "%s to %s%s", compare_value(i.low, unit, low), compare_value(i.high, unit, high), i.coverage < 0.95 ? " *" : "");
+    snprintf(count, 32, "%d in %d", s->count, s->launch_count);
+}
+
+bool series_table(const struct stored_run *r, const struct stored_serieses *series, const struct report_options *o, FILE *out) {
+    json_t *varies = series_varying(series);
+    int64_t errors = 0;
+    bool few = false;
+    fprintf(out, "%-*s  %-18s %12s  %-26s %s\n", o->columns > 110 ? 60 : 44, "series", "quantity", "median", "interval", "samples in starts");
+    for (int i = 0; i < series->count; i++) {
+        char value[32], range[80], count[32], *name = series_name(&series->items[i], varies), *shorter = text_shorten(TEXT_TERMINAL, name, o->columns > 110 ? 60 : 44);
+        char *quantity = text_shorten(TEXT_TERMINAL, series->items[i].quantity, 18);
+        put_interval(&series->items[i], value, range, count);
+        fprintf(out, "%s%*s  %s%*s %12s  %-26s %s\n", shorter, (o->columns > 110 ? 60 : 44) - text_width(shorter), "", quantity, 18 - text_width(quantity), "", value, range, count);
+        errors += errors_of(&series->items[i]);
+        few |= strchr(range, '*') != NULL;
+        free(name);
+        free(shorter);
+        free(quantity);
+    }
+    if (few) fputs("* fewer than six samples: the interval is that of the extremes\n", out);
+    fprintf(out, "\n%d series, %lld errors (run %lld)\n", series->count, (long long)errors, (long long)r->id);
+    json_decref(varies);
+    return !ferror(out) && !fflush(out);
+}
+
+// ---- the page ----
+#define fill(out, ...) text_fill(out, TEXT_XML, __VA_ARGS__)
+
+static void put_head(const struct stored_run *r, FILE *out) {
+    char id[32];
+    snprintf(id, sizeof id, "%lld", (long long)r->id);
+    fill(out, "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\"><head><meta charset=\"utf-8\"/>"
+              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>fsdpmark run %</title>\n<style>\n", id);
+    fputs(page_css, out);
+    fill(out, "</style></head>\n<body><h1>fsdpmark run %</h1>\n<p><code>%</code></p>\n<p class=\"dim\">started %, %</p>\n", id, r->command, r->started,
+         r->ended_normally ? r->ended : "not ended: running still, or interrupted");
+    char *machine = plot_machine(r->environment), *versions = plot_versions(r->environment, r->implementations);
+    fill(out, "<p>%; %</p>\n", machine, versions);
+    free(machine);
+    free(versions);
+}
+
+static void put_figures(const char *folder, const char *missing, FILE *out) {
+    static const struct { const char *name, *title; } figures[] = {{"busbw", "Bus bandwidth against size"}, {"steps", "Implementations side by side"}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        char *path = memory_format("%s/figures/%s.svg", folder, figures[i].name), *prefix = memory_format("%s-", figures[i].name);
+        if (!access(path, R_OK)) {
+            fill(out, "<h2>%</h2>\n<figure><div class=\"scroll\" role=\"img\" aria-label=\"%\">", figures[i].title, figures[i].title);
+            svg_inline(out, path, prefix);
+            fputs("</div></figure>\n", out);
+        }
+        free(path);
+        free(prefix);
+    }
+    if (*missing) fill(out, "<p class=\"dim\">%</p>\n", missing);
+}
+
+static void put_rows(const struct stored_serieses *series, FILE *out) {
+    json_t *varies = series_varying(series);
+    fputs("<h2>Series</h2>\n<p class=\"dim\">Medians over all starts with intervals of at least 95 %; * fewer than six samples: the extremes. Every sample is in series.csv and "
+          "run.json.</p>\n<div class=\"scroll\"><table><thead><tr><th>series</th><th>quantity</th><th>median</th><th>interval</th><th>samples in starts</th><th>errors</th></tr></thead>"
+          "<tbody>\n", out);
+    for (int i = 0; i < series->count; i++) {
+        const struct stored_series *s = &series->items[i];
+        char value[32], range[80], count[32], errors[32], *name = series_name(s, varies);
+        put_interval(s, value, range, count);
+        snprintf(errors, sizeof errors, "%lld", (long long)errors_of(s));
+        fill(out, "<tr><td>%</td><td>%</td><td class=\"number\">%</td><td class=\"number\">%</td><td class=\"number\">%</td><td class=\"number\">%</td></tr>\n", name, s->quantity, value, range,
+             count, errors);
+        free(name);
+    }
+    fputs("</tbody></table></div>\n", out);
+    json_decref(varies);
+}
+
+static bool close_file(FILE *out, bool ok, const char *path, struct error *error) {
+    int reason = errno;
+    if (out && fclose(out)) ok = false, reason = errno;
+    return (out && ok) || error_set(error, "%s: cannot be written: %s", path, strerror(reason));
+}
+
+static bool write_page(const struct stored_run *r, const struct stored_serieses *series, const char *folder, const char *name, const char *missing, struct error *error) {
+    char *path = memory_format("%s/%s", folder, name);
+    FILE *out = fopen(path, "we");
+    if (out) {
+        put_head(r, out);
+        put_figures(folder, missing, out);
+        put_rows(series, out);
+        fputs("</body></html>\n", out);
+    }
+    bool ok = close_file(out, out && !ferror(out), path, error);
+    free(path);
+    return ok;
+}
+
+bool series_report(const struct stored_run *r, const struct stored_serieses *series, const char *folder, const char *name, const char *missing, struct error *error) {
+    static const struct { const char *name; bool (*write)(const struct export *, FILE *); } exports[] = {{"run.json", export_json}, {"series.csv", export_csv}};
+    struct export e = {r, series, NULL};
+    bool ok = report_folder(folder, error) && write_page(r, series, folder, name, missing, error);
+    for (int i = 0; ok && i < 2; i++) {
+        char *path = memory_format("%s/%s", folder, exports[i].name);
+        FILE *out = fopen(path, "we");
+        ok = close_file(out, out && exports[i].write(&e, out), path, error);
+        free(path);
+    }
+    return ok;
+}
+
+// ---- steps ----
+static bool is_step(const struct stored_series *s) { return !strcmp(s->tool, "bench") && !strcmp(s->quantity, "seconds") && s->count; }
+
+// The name without the implementation, which is the mark.
+static char *row_name(const struct stored_series *s, const json_t *varies) {
+    char *name = series_name(s, varies), *end = strrchr(name, '('), *out = end ? memory_format("%.*s%s", (int)(end - name), name, s->fabric) : memory_text(name);
+    free(name);
+    return out;
+}
+
+bool series_steps_figure(const struct stored_run *r, const struct stored_serieses *series, const char *folder, char why[256], struct error *error) {
+    struct names rows = {0}, marks = {0};
+    json_t *varies = series_varying(series);
+    for (int i = 0; i < series->count; i++) {
+        char *name = is_step(&series->items[i]) ? row_name(&series->items[i], varies) : NULL;
+        if (name) names_add(&rows, name), names_add(&marks, series->items[i].subject);
+        free(name);
+    }
+    struct interval *cells = memory_zeros((size_t)(rows.count * marks.count) + 1, sizeof *cells);
+    for (int i = 0; i < series->count; i++) {
+        char *name = is_step(&series->items[i]) ? row_name(&series->items[i], varies) : NULL;
+        if (name) cells[names_find(&rows, name) * marks.count + names_find(&marks, series->items[i].subject)] = series_interval(0.95, &series->items[i]);
+        free(name);
+    }
+    char *machine = plot_machine(r->environment), *versions = plot_versions(r->environment, r->implementations);
+    struct plot_implementations p = {{.name = "steps", .title = "Seconds of a training step", .machine = machine, .versions = versions, .date = r->started}, "seconds of a step, slowest rank", true,
+                                     rows.count, marks.count, rows.items, marks.items, cells};
+    bool ok = plot_implementations(&p, folder, why, error);
+    free(machine);
+    free(versions);
+    free(cells);
+    names_free(&rows);
+    names_free(&marks);
+    json_decref(varies);
+    return ok;
+}
