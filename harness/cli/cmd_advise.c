@@ -58,7 +58,7 @@ static int advise(const struct cli *cli, const struct advise_options *o, const s
 
 int cmd_advise(const struct cli *cli, int argc, char **argv)
 {
-    struct advise_options o = {.ranks = 8, .precision = "bf16", .layout = "flat", .prefetch = 1, .rates = "12.5,25,50,100,200", .rounds = 8};
+    struct advise_options o = {.ranks = 8, .precision = "bf16", .layout = "flat", .prefetch = 1, .rates = "25,50,100,200", .rounds = 6};
     int words;
     const struct option table[] = {
         {"ranks", 'n', OPTION_INTEGER, &o.ranks, "N", "ranks (8)"},
@@ -96,8 +96,8 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         {"update-rate", 0, OPTION_TEXT, &o.update_rate, "RATE", "bytes/s that the optimizer goes through"},
         {"figures", 0, OPTION_TEXT, &o.figures, "FOLDER", "the crossover map and the throughput over bandwidth, as SVG, PNG and PDF"},
         {"validate", 0, OPTION_FLAG, &o.validate, NULL, "measures steps on emulated clusters of 2 and 4 hosts and judges the model by them; exit status 1 where a bound is missed"},
-        {"rates", 0, OPTION_TEXT, &o.rates, "LIST", "of the line, in Mbit/s, for --validate (12.5,25,50,100,200)"},
-        {"rounds", 0, OPTION_INTEGER, &o.rounds, "N", "steps of each strategy at the lowest rate, more at higher ones, for --validate (8)"},
+        {"rates", 0, OPTION_TEXT, &o.rates, "LIST", "of the line, in Mbit/s, for --validate (25,50,100,200)"},
+        {"rounds", 0, OPTION_INTEGER, &o.rounds, "N", "steps of each strategy at the lowest rate, more at higher ones, for --validate (6)"},
         {"store", 0, OPTION_TEXT, &o.store, "FILE", "the database of results"},
         {"json", 0, OPTION_FLAG, &o.as_json, NULL, "JSON on stdout in place of the table"},
         {"suite", 0, OPTION_TEXT, &o.suite, "FOLDER", "the suite"},

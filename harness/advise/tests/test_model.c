@@ -216,6 +216,26 @@ static void lines_are_shared(void **state)
     assert_true(seconds_of(&machine, &m.w, plan(STRATEGY_FULL, 1, 2, 1)) < 0.95 * once);
 }
 
+// Slow between groups alone: hybrid sends the least there, a part of the gradients. As slow inside: it sends more than plain data parallelism does.
+static void hybrid_wins_between_slow_groups(void **state)
+{
+    (void)state;
+    struct made_up m;
+    struct machine machine = plain_machine(0, 1e-4);
+    make_up(&m, 6, 4096, 1);
+    machine.tiers[0].ranks = 2;
+    for (int slow = 1; slow >= 0; slow--) {
+        machine.tiers[0].beta_s_per_byte = slow ? 1e-4 : 1e-2;
+        machine.tiers[1] = (struct tier){0, 1e-2, 2, 0};
+        double none = seconds_of(&machine, &m.w, plan(STRATEGY_NONE, 4, 1, 1)), grad = seconds_of(&machine, &m.w, plan(STRATEGY_GRAD, 1, 4, 1));
+        double full = seconds_of(&machine, &m.w, plan(STRATEGY_FULL, 1, 4, 1)), hybrid = seconds_of(&machine, &m.w, plan(STRATEGY_HYBRID, 2, 2, 1));
+        if (slow)
+            assert_true(hybrid < 0.6 * none && hybrid < 0.6 * grad && hybrid < 0.6 * full);
+        else
+            assert_true(hybrid > none);
+    }
+}
+
 // A token bucket: what it has saved while the line was idle passes at once, no more than it holds.
 static void bursts_pass_at_once(void **state)
 {
@@ -235,6 +255,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_unit), cmocka_unit_test(no_overlap_is_the_sum), cmocka_unit_test(hybrid_adds_an_all_reduce), cmocka_unit_test(overlap_hides_what_fits),
         cmocka_unit_test(nothing_moves_unattended), cmocka_unit_test(one_rank_is_computing), cmocka_unit_test(sharding_shares_the_update), cmocka_unit_test(slower_lines_never_help),
-        cmocka_unit_test(steps_and_bytes), cmocka_unit_test(two_tiers), cmocka_unit_test(ranks_cost_nothing), cmocka_unit_test(lines_are_shared), cmocka_unit_test(bursts_pass_at_once)};
+        cmocka_unit_test(steps_and_bytes), cmocka_unit_test(two_tiers), cmocka_unit_test(ranks_cost_nothing), cmocka_unit_test(lines_are_shared), cmocka_unit_test(bursts_pass_at_once), cmocka_unit_test(hybrid_wins_between_slow_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
