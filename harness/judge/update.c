@@ -96,37 +96,44 @@ bool update_expected(const struct evidence *e, const struct update *u, struct te
     return ok;
 }
 
-static double value_of(const struct tensors *set, const char *prefix, const char *name, int64_t i)
-{
-    const struct tensor *t = tensors_find2(set, prefix, name);
-    return t ? fabs(dtype_get(t->dtype, t->data, i)) : 0;
-}
+// What the bound on the elements of one tensor is made of, found once: a search by name for each element costs more than all else.
+struct terms {
+    const struct optimizer_spec *o;
+    const struct tensor *gradient, *before, *momentum, *first, *after, *new_first, *square; // NULL: 0
+    double unit, c1, c2;
+};
 
-static double roundoff(const struct evidence *e, const struct update *u, const char *name)
-{
-    const struct tensor *t = tensors_find2(&u->after->full, "param", name);
-    return fmax(t ? dtype_unit_roundoff(t->dtype) : 0, fmax(dtype_unit_roundoff(e->c->precision.optimizer_state), 0x1p-24));
-}
+static double value_of(const struct tensor *t, int64_t i) { return t ? fabs(dtype_get(t->dtype, t->data, i)) : 0; }
 
-double update_bound(const struct evidence *e, const struct update *u, const struct tensors *expected, int p, unsigned bit, int64_t i)
+static struct terms terms_of(const struct evidence *e, const struct update *u, const struct tensors *expected, const char *name)
 {
     const struct optimizer_spec *o = &e->c->optimizer;
-    const char *name = e->c->parameters[p].name;
-    double unit = roundoff(e, u, name), g = value_of(&u->gradient->full, u->prefix, name, i);
-    double before = value_of(&u->before->full, "param", name, i), after = value_of(expected, "param", name, i);
-    double kept = 2 * unit * (before + after);
+    const struct tensors *before = &u->before->full;
+    const struct tensor *own = tensors_find2(&u->after->full, "param", name);
+    return (struct terms){.o = o, .gradient = tensors_find2(&u->gradient->full, u->prefix, name), .before = tensors_find2(before, "param", name),
+                          .momentum = tensors_find2(before, "momentum", name), .first = tensors_find2(before, "exp_avg", name),
+                          .after = tensors_find2(expected, "param", name), .new_first = tensors_find2(expected, "exp_avg", name),
+                          .square = tensors_find2(expected, "exp_avg_sq", name),
+                          .unit = fmax(own ? dtype_unit_roundoff(own->dtype) : 0, fmax(dtype_unit_roundoff(e->c->precision.optimizer_state), 0x1p-24)),
+                          .c1 = 1 - pow(o->beta1, u->step_count), .c2 = 1 - pow(o->beta2, u->step_count)};
+}
+
+// See update.h.
+static double bound_of(const struct terms *t, unsigned bit, int64_t i)
+{
+    const struct optimizer_spec *o = t->o;
+    double unit = t->unit, g = value_of(t->gradient, i), before = value_of(t->before, i);
+    double kept = 2 * unit * (before + value_of(t->after, i));
     if (o->kind == OPTIMIZER_SGD) {
-        double terms = o->momentum * value_of(&u->before->full, "momentum", name, i) + g + o->weight_decay * before;
+        double terms = o->momentum * value_of(t->momentum, i) + g + o->weight_decay * before;
         return bit == OBSERVE_MOMENTUM ? 4 * unit * terms : kept + 8 * unit * o->lr * terms;
     }
-    double first = o->beta1 * value_of(&u->before->full, "exp_avg", name, i) + (1 - o->beta1) * g;
-    double square = value_of(expected, "exp_avg_sq", name, i);
+    double first = o->beta1 * value_of(t->first, i) + (1 - o->beta1) * g, square = value_of(t->square, i);
     if (bit == OBSERVE_EXP_AVG)
         return 4 * unit * first;
     if (bit == OBSERVE_EXP_AVG_SQ)
         return 6 * unit * square + 0x1p-126;
-    double c1 = 1 - pow(o->beta1, u->step_count), c2 = 1 - pow(o->beta2, u->step_count), denominator = sqrt(square / c2) + o->eps;
-    return kept + unit * o->lr / c1 / denominator * (12 * value_of(expected, "exp_avg", name, i) + 4 * first);
+    return kept + unit * o->lr / t->c1 / (sqrt(square / t->c2) + o->eps) * (12 * value_of(t->new_first, i) + 4 * first);
 }
 
 // The worst element of one tensor, as a multiple of its bound.
@@ -135,11 +142,12 @@ static double worst_ratio(const struct evidence *e, const struct update *u, cons
 {
     const char *prefix = observe_name((enum observe_bit)bit), *name = e->c->parameters[p].name;
     const struct tensor *x = tensors_find2(&u->after->full, prefix, name), *ref = tensors_find2(expected, prefix, name);
+    struct terms terms = terms_of(e, u, expected, name);
     double worst = 0;
     *at = 0;
     for (int64_t i = 0; i < x->count; i++) {
         double distance = fabs(dtype_get(x->dtype, x->data, i) - dtype_get(ref->dtype, ref->data, i));
-        double bound = update_bound(e, u, expected, p, bit, i), ratio = distance == 0 ? 0 : distance / bound;
+        double bound = bound_of(&terms, bit, i), ratio = distance == 0 ? 0 : distance / bound;
         marks[i] = !judge_compare(ratio, 1);
         if (!judge_compare(ratio, worst)) {
             worst = ratio;

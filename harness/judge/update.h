@@ -21,13 +21,12 @@ int update_list(const struct evidence *e, struct update *updates, int capacity);
 // What the optimizer should have made of the subject's own state: "param/", "exp_avg/", ... F64.
 bool update_expected(const struct evidence *e, const struct update *u, struct tensors *state, struct error *error);
 
-// Bound on |x - expected| for element i of parameter p, kind `bit`, from a count of the rounded operations, u the larger
+// The bound on |x - expected| of an element comes from a count of the rounded operations, u the larger
 // unit roundoff of the observed parameter and state:
 //   sgd    buffer: 4u (mu |b| + |g| + wd |p|);  param: 2u (|p| + |p'|) + 8u lr (mu |b| + |g| + wd |p|)
 //   adamw  m: 4u (b1 |m| + (1-b1) |g|);  v: 6u v' + 2^-126;
 //          param: 2u (|p| + |p'|) + u lr/c1/d (12 |m'| + 4 (b1 |m| + (1-b1) |g|)), c1 = 1 - b1^t, d = sqrt(v'/c2) + eps
 // Hyperparameters and bias corrections are taken as exact to u. Source: Higham, chapter 3: a product of n rounded factors errs by about n u.
-double update_bound(const struct evidence *e, const struct update *u, const struct tensors *expected, int p, unsigned bit, int64_t i);
 
 // Judges all updates of the parameters that the filter wants (NULL: all); reports the first tensor of the first step that fails, with a hint
 // unless a filter's own classes say enough. See checks 13, 17 and 30.

@@ -33,7 +33,7 @@ enum probe_kind {
     PROBE_UNSEEN,      // a call whose bytes this probe cannot count; counter.event is its name, op: enum probe_missed
     PROBE_WAIT,        // the thread that sets the marks waited: time, duration; call: the first of it; count: calls in it
     PROBE_ENDED,       // a nonblocking collective or message is over: as its own record, from its start until the program was told
-    PROBE_PROCESSOR,   // at a mark, of the phase that ends: bytes: processor time of the process [ns], count: of the thread that sets the marks
+    PROBE_PROCESSOR,   // at a mark, since the note before, of 2 ms or more: bytes: processor time of the process [ns], count: of the thread that sets the marks
     PROBE_KINDS
 };
 

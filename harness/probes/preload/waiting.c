@@ -2,8 +2,8 @@
 //
 // How:  the mark itself tells which thread that is: it sets a flag of its own. So a wait of any other thread costs a test of that flag. The wait
 //       that is not written yet lies in `open_wait`; the next wait or the next mark writes it.
-// At a mark also the processor time of the phase is noted, of the process and of this thread: who waits while other threads of its process
-// compute does not wait for communication alone.
+// At a mark also the processor time since the last such note is noted, of the process and of this thread: who waits while other threads of its
+// process compute does not wait for communication alone. Two system calls: so not at every mark of a step of microseconds.
 #include "harness/probes/waiting.h"
 
 #include <errno.h>
@@ -11,13 +11,16 @@
 
 #include "harness/probes/recorder.h"
 
+enum { PROCESSOR_EVERY_NS = 2000000 };
+
 #define EXPORT __attribute__((visibility("default")))
 #define STATIC_TLS __thread __attribute__((tls_model("initial-exec")))
 
 static STATIC_TLS bool marking;
 static STATIC_TLS unsigned depth;
-static STATIC_TLS struct { uint64_t begin, end, worked, calls; int call; } open_wait; // worked: processor time of the thread at its end
-static STATIC_TLS struct { uint64_t process, thread; } spent;
+// worked: processor time of the thread at an end of it; waited: what it has waited since then [ns], whose processor time is at most that.
+static STATIC_TLS struct { uint64_t begin, end, worked, waited, calls; int call; } open_wait;
+static STATIC_TLS struct { uint64_t process, thread, at; } spent;
 
 static uint64_t clock_of(clockid_t clock)
 {
@@ -36,6 +39,19 @@ static void write_open(void)
     open_wait.calls = 0;
 }
 
+// Whether the thread has worked since the open wait's end, and was not just without a core. The clock of its processor time costs a system call, that
+// on the wall nearly nothing: so it is asked where the wall leaves a doubt, and once in a wait.
+static bool has_worked(uint64_t now)
+{
+    if (now - open_wait.end < WAITING_GAP_NS)
+        return false;
+    uint64_t worked = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    bool so = worked - open_wait.worked >= WAITING_GAP_NS + open_wait.waited;
+    open_wait.worked = worked;
+    open_wait.waited = 0;
+    return so;
+}
+
 EXPORT uint64_t waiting_begin(void)
 {
     if (!marking || !probe_recording())
@@ -43,8 +59,7 @@ EXPORT uint64_t waiting_begin(void)
     if (depth++ > 0)
         return 1;
     uint64_t begin = probe_now();
-    // The clock on the wall is asked first: it costs less.
-    if (open_wait.calls > 0 && begin - open_wait.end >= WAITING_GAP_NS && clock_of(CLOCK_THREAD_CPUTIME_ID) - open_wait.worked >= WAITING_GAP_NS)
+    if (open_wait.calls > 0 && has_worked(begin))
         write_open();
     return begin;
 }
@@ -53,24 +68,32 @@ EXPORT void waiting_end(int call, uint64_t begin)
 {
     if (begin == 0 || --depth > 0)
         return;
-    if (open_wait.calls++ == 0)
+    if (open_wait.calls++ == 0) {
         open_wait.begin = begin, open_wait.call = call;
-    open_wait.worked = clock_of(CLOCK_THREAD_CPUTIME_ID);
+        open_wait.worked = clock_of(CLOCK_THREAD_CPUTIME_ID);
+        open_wait.waited = 0;
+        open_wait.end = probe_now();
+        return;
+    }
     open_wait.end = probe_now();
+    open_wait.waited += open_wait.end - begin;
 }
 
 // The first mark of a thread has no phase before it.
 static void at_mark(const char *phase, int step)
 {
     (void)phase, (void)step;
+    uint64_t now = probe_now();
+    if (marking)
+        write_open();
+    if (marking && now - spent.at < PROCESSOR_EVERY_NS)
+        return;
     int before = errno;
     uint64_t process = clock_of(CLOCK_PROCESS_CPUTIME_ID), own = clock_of(CLOCK_THREAD_CPUTIME_ID);
-    if (marking) {
-        write_open();
+    if (marking)
         probe_append(&(struct probe_record){.kind = PROBE_PROCESSOR, .bytes = (int64_t)(process - spent.process), .count = (int64_t)(own - spent.thread)});
-    }
     marking = true;
-    spent.process = process, spent.thread = own;
+    spent.process = process, spent.thread = own, spent.at = now;
     errno = before;
 }
 
