@@ -41,7 +41,7 @@ static void put_crossover_title(FILE *data, const struct plot_crossover *c, int 
 // A block a stroke: its title, then x twice, at the ends of the stroke. The band is an object before the script.
 static int put_crossovers(struct plot_draft *d, const struct plot_bandwidth *p, struct plot_range *x) {
     int used = 0;
-    fprintf(d->head, "array guess[%d]\n", CROSSOVERS);
+    fprintf(d->head, "array guess[%d] = [0, 0, 0, 0, 0, 0, 0, 0]\n", CROSSOVERS); // gnuplot looks at the first though there be none
     for (int i = 0; i < p->crossover_count; i++) {
         const struct plot_crossover *c = &p->crossovers[i];
         if (!(c->bits > 0) || !isfinite(c->bits) || used >= CROSSOVERS) continue;

@@ -48,26 +48,34 @@ static void put_rectangles(FILE *data, const struct plot_map *p, int name, bool 
     fputs("\n\n", data);
 }
 
-// Cells to the nearest cell of another area, or to the edge, which counts half: a name should not hang over it.
+// Cells to the nearest cell of another area, or to an edge: a name should not hang over either. Words are wider than tall.
 static double depth(const struct plot_map *p, int i, int j) {
-    double least = 2 * fmin(fmin(i, p->bits_count - 1 - i), fmin(j, p->parameters_count - 1 - j)) + 1;
+    double least = fmin(2 * fmin(i, p->bits_count - 1 - i) + 1, 2.5 * (fmin(j, p->parameters_count - 1 - j) + 1));
     for (int b = 0; b < p->parameters_count; b++)
         for (int a = 0; a < p->bits_count; a++)
-            if (cell(p, a, b) != cell(p, i, j)) least = fmin(least, hypot(a - i, 2.5 * (b - j))); // words are wider than tall
+            if (cell(p, a, b) != cell(p, i, j)) least = fmin(least, hypot(a - i, 2.5 * (b - j)));
     return least;
+}
+
+// The deepest cell of an area; of several of one row that are as deep the middle one. False where none is deep enough for a name.
+static bool find_place(const struct plot_map *p, int name, int *x, int *y) {
+    int cells = p->bits_count * p->parameters_count, *deepest = memory_zeros((size_t)cells + 1, sizeof *deepest), count = 0;
+    double most = NARROW;
+    for (int k = 0; k < cells; k++) {
+        int i = k % p->bits_count, j = k / p->bits_count;
+        double here = cell(p, i, j) == name ? depth(p, i, j) : 0;
+        if (here > most) most = here, count = 0;
+        if (here == most && (!count || j == deepest[0] / p->bits_count)) deepest[count++] = k;
+    }
+    *x = deepest[count / 2] % p->bits_count, *y = deepest[count / 2] / p->bits_count;
+    free(deepest);
+    return count > 0;
 }
 
 static void put_names(FILE *data, const struct plot_map *p) {
     fputs("0\t0\t\" \"\n", data);
-    for (int name = 0; name < p->name_count; name++) {
-        int x = -1, y = -1;
-        double most = 0;
-        for (int j = 0; j < p->parameters_count; j++)
-            for (int i = 0; i < p->bits_count; i++) {
-                double here = cell(p, i, j) == name ? depth(p, i, j) : 0;
-                if (here > most) most = here, x = i, y = j;
-            }
-        if (most < NARROW) continue;
+    for (int name = 0, x, y; name < p->name_count; name++) {
+        if (!find_place(p, name, &x, &y)) continue;
         fprintf(data, "%.9g\t%.9g\t", p->bits[x], p->parameters[y]);
         figure_put_quoted(data, p->names[name], LABEL_WIDTH);
         fputc('\n', data);

@@ -10,9 +10,9 @@ set rmargin at screen across_x(left+wide)
 set tmargin at screen down_y(top)
 set bmargin at screen down_y(top+tall)
 set errorbars small
-set pointintervalbox 0
 set style line 31 linecolor rgb '#222222' linewidth 1.5 dashtype 1
 set style line 32 linecolor rgb '#222222' linewidth 1.5 dashtype 2
-plot for [k=1:crossovers] d index series+k-1 using 1:($2 > 0 ? high_y : low_y) with lines linestyle (guess[k] ? 32 : 31) title columnheader(1), \
-     for [i=1:series] d index i-1 using 1:2:3:4 with yerrorbars linestyle styles[i] dashtype 1 pointsize 0 notitle, \
-     for [i=1:series] d index i-1 using 1:2 with linespoints linestyle (dashed[i] ? 10+styles[i] : 20+styles[i]) title columnheader(1)
+plot for [i=1:series] d index i-1 using 1:2:3:4 with yerrorbars linestyle styles[i] dashtype 1 pointsize 0 notitle, \
+     for [i=1:series] d index i-1 using 1:(dashed[i] ? NaN : $2) with linespoints linestyle 20+styles[i] title (dashed[i] ? '' : columnheader(1)), \
+     for [i=1:series] d index i-1 using 1:(dashed[i] ? $2 : NaN) with lines linestyle 10+styles[i] title (dashed[i] ? columnheader(1) : ''), \
+     for [k=1:crossovers] d index series+k-1 using 1:($2 > 0 ? high_y : low_y) with lines linestyle (guess[k] ? 32 : 31) title columnheader(1)

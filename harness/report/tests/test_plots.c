@@ -100,6 +100,9 @@ static void predicted_lines_share_the_colour(void **state) {
     assert_non_null(strstr(note, "1 crossovers outside any bandwidth are left out"));
     free(script);
     free(note);
+    p.crossover_count = 0, p.count = 1;
+    assert_true(plot_bandwidth(&p, folder, why, &error));
+    look(folder, why, texts, 1);
 }
 
 static void labels_of_the_trade_do_not_hide_each_other(void **state) {
@@ -163,14 +166,17 @@ static void the_map_names_its_areas(void **state) {
     struct plot_map_curve curves[] = {{"compute-bound right of it", 2, curve_x, curve_y}};
     struct plot_map p = {sample_about, 3, names, X, Y, bits, parameters, best, close, 2, marks, 1, curves};
     assert_true(plot_map(&p, folder, why, &error));
-    const struct expected texts[] = {{"none", 3}, {"full", 2}, {"compute-bound right of it", 1}, {"measured; the name is what was fastest", 1}, {"100 Mbit/s", 1}, {"1M", 1}};
-    look(folder, why, texts, 6); // in its area, in the key, at the mark
+    const struct expected texts[] = {{"none", 2}, {"full", 2}, {"none", 3}, {"full", 2}, {"compute-bound right of it", 1}, {"measured; the name is what was fastest", 1}, {"100 Mbit/s", 1}, {"1M", 1}};
+    look(folder, why, texts, 8); // in its area, in the key, at the mark
     char *svg = has_gnuplot() ? slurp_plot(folder, "svg") : strdup(""), *note = note_of(folder);
     assert_null(strstr(svg, "hybrid<"));
     assert_null(strstr(note, "Bars"));
     assert_non_null(strstr(note, "1 measured points are left out"));
     free(svg);
     free(note);
+    p.mark_count = p.curve_count = 0, p.close = NULL;
+    assert_true(plot_map(&p, folder, why, &error));
+    look(folder, why, texts, 2);
     bits[3] = bits[2];
     assert_true(plot_map(&p, folder, why, &error));
     assert_string_equal(why, "no data: the grid of bandwidths and model sizes is empty or does not ascend");
