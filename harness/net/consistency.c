@@ -213,6 +213,30 @@ static const struct net_row *even_one(const struct net_rows *all, const struct n
     return NULL;
 }
 
+// The two calls that reduce and scatter equal parts.
+static void blocks(const struct net_rows *all, struct net_findings *out)
+{
+    struct breach slow = {0}, fast = {0};
+    char text[120];
+    for (int i = 0; i < all->count; i++) {
+        const struct net_row *r = &all->items[i];
+        if (!blocking(r) || r->point.calls[0].op != NET_REDUCE_SCATTER_BLOCK)
+            continue;
+        const struct net_row *other = find(all, NET_REDUCE_SCATTER, r->point.calls[0].type, r->point.calls[0].count);
+        double factor = other != NULL ? above(r->seconds, other->seconds, FORM_TOLERANCE) : 0, less = other != NULL ? above(other->seconds, r->seconds, FORM_TOLERANCE) : 0;
+        if (factor > 0)
+            breach_add(&slow, r->bytes, factor);
+        if (less > 0)
+            breach_add(&fast, r->bytes, less);
+    }
+    if (slow.count > 0)
+        put(out, "blocks", true, slow.worst, "MPI_Reduce_scatter_block takes %.2f times MPI_Reduce_scatter in equal parts at %s, which does the same", slow.worst,
+            worst(&slow, text));
+    if (fast.count > 0)
+        put(out, "blocks", true, fast.worst, "MPI_Reduce_scatter in equal parts takes %.2f times MPI_Reduce_scatter_block at %s, which does the same", fast.worst,
+            worst(&fast, text));
+}
+
 // Nonblocking, in place, uneven: what a form costs beside the plain one, a byte on the line.
 static void forms(const struct net_rows *all, struct net_findings *out)
 {
@@ -322,7 +346,7 @@ static void links(const struct net_rows *all, struct net_findings *out)
 
 void net_consistency(const struct net_rows *rows, struct net_findings *out)
 {
-    static void (*const rules[])(const struct net_rows *, struct net_findings *) = {line, directions, halves, doubled, forms, alignment, together, hidden, links};
+    static void (*const rules[])(const struct net_rows *, struct net_findings *) = {line, directions, halves, doubled, blocks, forms, alignment, together, hidden, links};
     out->count = 0;
     for (size_t i = 0; rows->count > 0 && i < sizeof rules / sizeof *rules; i++)
         rules[i](rows, out);
@@ -332,7 +356,7 @@ int net_fits(const struct net_rows *rows, struct net_fit fits[NET_FITS])
 {
     struct fit_point *points = memory_zeros((size_t)rows->count + 1, sizeof *points);
     int found = 0;
-    for (int op = 0; op <= NET_BROADCAST; op++) {
+    for (int op = NET_ALL_GATHER; op <= NET_BROADCAST; op++) {
         struct net_fit *f = &fits[found];
         *f = (struct net_fit){.op = (enum net_op)op};
         for (int i = 0; i < rows->count; i++) {

@@ -94,7 +94,7 @@ static struct net_call counted(enum net_op op, enum net_group g, enum dtype type
 
 static struct net_call call_of(const struct net_request *r, enum net_op op, enum net_group g, enum dtype type, int64_t bytes)
 {
-    bool parts = op == NET_ALL_GATHER || op == NET_REDUCE_SCATTER;
+    bool parts = op == NET_ALL_GATHER || op == NET_REDUCE_SCATTER || op == NET_REDUCE_SCATTER_BLOCK;
     int64_t count = bytes / (int64_t)dtype_size(type);
     return counted(op, g, type, parts ? elements(r, g, type, bytes) : count > 0 ? count : 1);
 }
@@ -154,12 +154,13 @@ static void add_forms(struct planning *p, const char *name)
 {
     const struct net_request *r = p->request;
     for (int i = 0; i < r->few.count; i++)
-        for (int op = 0; op < 4; op++)
+        for (int op = 0; op < 5; op++)
             for (int form = 0; form < 3; form++) {
-                struct net_point x = single(name, call_of(r, collectives[op], NET_WORLD, DTYPE_F32, r->few.bytes[i]));
+                enum net_op which = op < 4 ? collectives[op] : NET_REDUCE_SCATTER_BLOCK;
+                struct net_point x = single(name, call_of(r, which, NET_WORLD, DTYPE_F32, r->few.bytes[i]));
                 x.how = form == 1 ? NET_NONBLOCKING : NET_BLOCKING;
                 x.in_place = form == 2;
-                if (form < 2 || collectives[op] != NET_BROADCAST) // a broadcast is always in place
+                if (form < 2 || which != NET_BROADCAST) // a broadcast is always in place
                     add(p, x);
             }
 }

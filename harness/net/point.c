@@ -7,7 +7,7 @@
 
 #include "harness/protocol/memory.h"
 
-const char *const net_op_names[] = {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "one-way", "exchange", "link", NULL};
+const char *const net_op_names[] = {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "one-way", "exchange", "link", "reduce-scatter-block", NULL};
 const char *const net_group_names[] = {"world", "twin", "within", "between", NULL};
 const char *const net_how_names[] = {"blocking", "nonblocking", NULL};
 const char *const net_shape_names[] = {"even", "uneven", "empty", NULL};
@@ -20,7 +20,7 @@ const char *net_point_name(const struct net_point *p, char buffer[64])
     return buffer;
 }
 
-bool net_op_reduces(enum net_op op) { return op == NET_REDUCE_SCATTER || op == NET_ALL_REDUCE; }
+bool net_op_reduces(enum net_op op) { return op == NET_REDUCE_SCATTER || op == NET_REDUCE_SCATTER_BLOCK || op == NET_ALL_REDUCE; }
 bool net_op_runs_ahead(enum net_op op) { return op == NET_BROADCAST || op == NET_ONE_WAY || op == NET_LINK; }
 
 static int64_t rows_of(int n, enum net_shape shape) { return shape == NET_UNEVEN ? 2 * n - 1 : shape == NET_EMPTY && n > 1 ? n - 1 : n; }
@@ -43,7 +43,8 @@ double net_bus_factor(const struct net_call *c, int n, enum net_shape shape)
     double smallest = shape == NET_UNEVEN ? 1.0 / (2 * n - 1) : shape == NET_EMPTY && n > 1 ? 0 : 1.0 / n;
     switch (c->op) {
     case NET_ALL_GATHER:
-    case NET_REDUCE_SCATTER: return 1 - smallest;
+    case NET_REDUCE_SCATTER:
+    case NET_REDUCE_SCATTER_BLOCK: return 1 - smallest;
     case NET_ALL_REDUCE: return 2.0 * (n - 1) / n;
     default: return 1;
     }

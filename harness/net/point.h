@@ -10,8 +10,8 @@
 #include "harness/protocol/error.h"
 #include "kernels/dtype.h"
 
-// one-way: rank r sends to r + n/2; exchange: both send to each other at once; link: rank `root` sends to the next, the others look on.
-enum net_op { NET_ALL_GATHER, NET_REDUCE_SCATTER, NET_ALL_REDUCE, NET_BROADCAST, NET_ONE_WAY, NET_EXCHANGE, NET_LINK, NET_OPS };
+// reduce-scatter is MPI_Reduce_scatter, in equal parts too; reduce-scatter-block is MPI_Reduce_scatter_block. one-way: rank r sends to r + n/2; exchange: both send to each other at once; link: rank `root` sends to the next, the others look on.
+enum net_op { NET_ALL_GATHER, NET_REDUCE_SCATTER, NET_ALL_REDUCE, NET_BROADCAST, NET_ONE_WAY, NET_EXCHANGE, NET_LINK, NET_REDUCE_SCATTER_BLOCK, NET_OPS };
 // Who takes part: all ranks; all again, on a communicator of its own; consecutive ranks (the shards of hybrid); those of one place in each of these (its replicas).
 enum net_group { NET_WORLD, NET_TWIN, NET_WITHIN, NET_BETWEEN, NET_GROUPS };
 enum net_how { NET_BLOCKING, NET_NONBLOCKING, NET_HOWS };

@@ -134,7 +134,7 @@ static void every_measure_makes_points(void **state)
                 assert_string_equal(p->measure, net_measure_names[m]);
                 for (int c = 0; c < p->call_count; c++) {
                     int n = p->calls[c].group == NET_WITHIN ? r.within : p->calls[c].group == NET_BETWEEN ? ranks / r.within : ranks;
-                    bool parts = p->calls[c].op == NET_ALL_GATHER || p->calls[c].op == NET_REDUCE_SCATTER;
+                    bool parts = p->calls[c].op == NET_ALL_GATHER || p->calls[c].op == NET_REDUCE_SCATTER || p->calls[c].op == NET_REDUCE_SCATTER_BLOCK;
                     assert_true(p->calls[c].count > 0);
                     assert_true(!parts || net_dealt(p->calls[c].count, n, p->shape) == p->calls[c].count);
                     assert_false(net_op_reduces(p->calls[c].op) && p->calls[c].type == DTYPE_BF16); // MPI has no sum of it

@@ -14,8 +14,8 @@ static void all_gather_v(const struct lane *l, int k)
 {
     MPI_Allgatherv(l->send[k], part(l), l->mpi, l->recv[k], l->counts, l->starts, l->mpi, l->comm);
 }
-static void reduce_scatter(const struct lane *l, int k) { MPI_Reduce_scatter_block(l->send[k], l->recv[k], part(l), l->mpi, MPI_SUM, l->comm); }
-static void reduce_scatter_v(const struct lane *l, int k) { MPI_Reduce_scatter(l->send[k], l->recv[k], l->counts, l->mpi, MPI_SUM, l->comm); }
+static void reduce_scatter(const struct lane *l, int k) { MPI_Reduce_scatter(l->send[k], l->recv[k], l->counts, l->mpi, MPI_SUM, l->comm); }
+static void reduce_scatter_block(const struct lane *l, int k) { MPI_Reduce_scatter_block(l->send[k], l->recv[k], part(l), l->mpi, MPI_SUM, l->comm); }
 static void all_reduce(const struct lane *l, int k) { MPI_Allreduce(l->send[k], l->recv[k], whole(l), l->mpi, MPI_SUM, l->comm); }
 static void broadcast(const struct lane *l, int k) { MPI_Bcast(l->recv[k], whole(l), l->mpi, 0, l->comm); }
 static void one_way(const struct lane *l, int k)
@@ -39,11 +39,11 @@ static void start_all_gather_v(const struct lane *l, int k, MPI_Request *r)
 {
     MPI_Iallgatherv(l->send[k], part(l), l->mpi, l->recv[k], l->counts, l->starts, l->mpi, l->comm, r);
 }
-static void start_reduce_scatter(const struct lane *l, int k, MPI_Request *r)
+static void start_reduce_scatter_block(const struct lane *l, int k, MPI_Request *r)
 {
     MPI_Ireduce_scatter_block(l->send[k], l->recv[k], part(l), l->mpi, MPI_SUM, l->comm, r);
 }
-static void start_reduce_scatter_v(const struct lane *l, int k, MPI_Request *r)
+static void start_reduce_scatter(const struct lane *l, int k, MPI_Request *r)
 {
     MPI_Ireduce_scatter(l->send[k], l->recv[k], l->counts, l->mpi, MPI_SUM, l->comm, r);
 }
@@ -55,7 +55,8 @@ static const struct row {
     void (*start[2])(const struct lane *, int, MPI_Request *);
 } rows[NET_OPS] = {
     [NET_ALL_GATHER] = {{all_gather, all_gather_v}, {start_all_gather, start_all_gather_v}},
-    [NET_REDUCE_SCATTER] = {{reduce_scatter, reduce_scatter_v}, {start_reduce_scatter, start_reduce_scatter_v}},
+    [NET_REDUCE_SCATTER] = {{reduce_scatter, reduce_scatter}, {start_reduce_scatter, start_reduce_scatter}},
+    [NET_REDUCE_SCATTER_BLOCK] = {{reduce_scatter_block}, {start_reduce_scatter_block}},
     [NET_ALL_REDUCE] = {{all_reduce}, {start_all_reduce}},
     [NET_BROADCAST] = {{broadcast}, {start_broadcast}},
     [NET_ONE_WAY] = {{one_way}, {0}},

@@ -11,7 +11,7 @@
 enum { ALIGNMENT = 64, GUARD_BYTE = 0xa5 };
 
 static bool input_is_part(enum net_op op) { return op == NET_ALL_GATHER; }
-static bool output_is_part(enum net_op op) { return op == NET_REDUCE_SCATTER; }
+static bool output_is_part(enum net_op op) { return op == NET_REDUCE_SCATTER || op == NET_REDUCE_SCATTER_BLOCK; }
 
 static MPI_Datatype mpi_type(enum dtype type)
 {
@@ -122,6 +122,7 @@ static void check_values(struct lane *l, uint64_t seed, int which, int set, int6
             values_check(l->call.type, found + (size_t)l->starts[r] * l->element, l->counts[r], &l->keys[r], 1, l->starts[r], l->bits, out);
         break;
     case NET_REDUCE_SCATTER:
+    case NET_REDUCE_SCATTER_BLOCK:
         values_check(l->call.type, found, l->counts[l->rank], l->keys, l->size, l->starts[l->rank], l->bits, out);
         break;
     case NET_ALL_REDUCE:
