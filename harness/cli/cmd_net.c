@@ -14,6 +14,7 @@
 #include "harness/run/scratch.h"
 #include "harness/run/stamp.h"
 
+static const double SECONDS = 60, LINE_SECONDS = 240; // emulated lines are slow, and their large messages are what matters
 enum { FEW = 4 }; // sizes that are given and no more than that are those of all measures
 
 struct request {
@@ -69,6 +70,7 @@ static bool choose_ranks(const struct request *r, struct net_settings *s, struct
     if (s->within > s->ranks || (s->within > 0 && s->ranks % s->within != 0))
         return error_set(error, "--within: found %d, expected a divisor of the %d ranks", s->within, s->ranks);
     s->line_rate = line_rate(s->place, s->ranks);
+    s->seconds = r->seconds > 0 ? r->seconds : s->line_rate > 0 ? LINE_SECONDS : SECONDS;
     return read_corrupt(r->corrupt, s, error);
 }
 
@@ -196,8 +198,8 @@ static int on_place(const struct cli *cli, const struct request *r, const struct
     struct net_units units = {0};
     struct net_plan plan = {0};
     char *worker = memory_format("%s/fsdpmark-net", getenv("FSDPMARK_BUILD"));
-    struct net_settings s = {.program = cli->program, .worker = worker, .launcher = "mpirun", .place = place, .starts = (int)r->starts, .seconds = r->seconds,
-                             .narrow = r->narrow, .seed = (uint64_t)r->seed};
+    struct net_settings s = {.program = cli->program, .worker = worker, .launcher = "mpirun", .place = place, 
+                             .starts = (int)r->starts, .narrow = r->narrow, .seed = (uint64_t)r->seed};
     bool wanted = r->case_file != NULL || r->pattern != NULL;
     bool ok = choose_ranks(r, &s, &error) && (!wanted || net_units_read(r->case_file, r->pattern, r->suite, &units, &error)) &&
               make_plan(r, &s, wanted ? &units : NULL, &plan, &error);
@@ -244,7 +246,7 @@ static int net(const struct cli *cli, const struct request *r, const char *store
 
 int cmd_net(const struct cli *cli, int argc, char **argv)
 {
-    struct request r = {.fabric = "shm", .starts = 3, .seed = 1, .seconds = 60, .narrow = 0.02};
+    struct request r = {.fabric = "shm", .starts = 3, .seed = 1, .narrow = 0.02};
     int words;
     const struct option table[] = {
         {"fabric", 'f', OPTION_TEXT, &r.fabric, "FABRIC", "what to measure: name, or path of a file (shm)"},
@@ -256,7 +258,7 @@ int cmd_net(const struct cli *cli, int argc, char **argv)
         {"case", 0, OPTION_TEXT, &r.case_file, "FILE", "also the units of this model: a case.json, or a file of cases"},
         {"pattern", 'k', OPTION_TEXT, &r.pattern, "PATTERN", "which case: the first of the file, or of the suite, whose id matches the glob or holds the text"},
         {"within", 0, OPTION_INTEGER, &r.within, "N", "ranks of hybrid's inner tier; default as the fabric has it, else 2"},
-        {"time", 't', OPTION_SECONDS, &r.seconds, "S", "seconds for all starts together (60)"},
+        {"time", 't', OPTION_SECONDS, &r.seconds, "S", "seconds for all starts together (60; where the line rate is known 240)"},
         {"starts", 0, OPTION_INTEGER, &r.starts, "N", "starts of the workers (3)"},
         {"narrow", 0, OPTION_RATIO, &r.narrow, "X", "half width of the interval, relative to the median, at which a point is done (0.02)"},
         {"seed", 0, OPTION_INTEGER, &r.seed, "S", "of values and order (1)"},

@@ -95,6 +95,9 @@ static bool tool(struct error *error, int net, const char *format, ...)
 static const double BURST_S = 0.01;
 static const long BURST_LEAST_BYTES = 64 << 10;
 
+// Jumbo frames, as the networks of clusters have them: headers take 0.7 % of the line, with 1500 bytes they take 4.4 %.
+enum { MTU = 9000 };
+
 long topology_burst(const struct fabric *f, double rate_bits)
 {
     long bytes = (long)(rate_bits / 8 * BURST_S);
@@ -129,7 +132,7 @@ static bool make_host(const struct place_plan *plan, int host, struct error *err
     int at = HOLD_HOSTS + HOLD_PER_HOST * host + HOLD_NET, group = f->group > 0 ? host / f->group : 0;
     char port[16];
     snprintf(port, sizeof port, "host%d", host);
-    return tool(error, -1, "ip link add %s type veth peer name eth0 netns /proc/%ld/fd/%d", port, (long)getpid(), at) &&
+    return tool(error, -1, "ip link add %s mtu %d type veth peer name eth0 mtu %d netns /proc/%ld/fd/%d", port, MTU, MTU, (long)getpid(), at) &&
            tool(error, -1, "ip link set %s addrgenmode none master group%d up", port, group) &&
            tool(error, at, "ip link set lo up") &&
            tool(error, at, "ip link set eth0 addrgenmode none gso_max_size %ld", packet_bytes(topology_rate(f, host))) &&
@@ -144,7 +147,7 @@ static bool make_uplink(const struct place_plan *plan, int group, struct error *
     char up[16], down[16];
     snprintf(up, sizeof up, "up%d", group);
     snprintf(down, sizeof down, "down%d", group);
-    return tool(error, -1, "ip link add %s type veth peer name %s", up, down) &&
+    return tool(error, -1, "ip link add %s mtu %d type veth peer name %s mtu %d", up, MTU, down, MTU) &&
            tool(error, -1, "ip link set %s addrgenmode none master group%d up", up, group) &&
            tool(error, -1, "ip link set %s addrgenmode none master core up", down) &&
            shape(error, f, -1, up, f->between_rate_bits) && shape(error, f, -1, down, f->between_rate_bits);

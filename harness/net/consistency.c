@@ -161,7 +161,7 @@ static void directions(const struct net_rows *all, struct net_findings *out)
     if (b.count > 0)
         put(out, "directions", true, b.worst, "both directions at once reach %s%.0f %% of one direction at %s: sending and receiving wait for each other%s",
             1 / b.worst <= HALF ? "half: " : "", 100 / b.worst, worst(&b, text),
-            all->items[0].line_rate > 0 ? " (Open MPI over TCP: btl_tcp_links 2)" : "");
+            all->items[0].line_rate > 0 ? " (Open MPI over TCP: docs/net.md)" : "");
 }
 
 static void line(const struct net_rows *all, struct net_findings *out)

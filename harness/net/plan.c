@@ -33,7 +33,7 @@ bool net_measures_parse(const char *text, unsigned *out, struct error *error)
     }
 }
 
-static const double LARGEST_S = 0.35, FEW_S = 0.05;
+static const double LARGEST_S = 1.4, FEW_S = 0.05;
 
 struct sizes net_default_sizes(double rate)
 {

@@ -50,10 +50,12 @@ static void default_sizes_suit_the_line(void **state)
     struct sizes fast = net_default_sizes(0), slow = net_default_sizes(12.5e6), few = net_default_few(&fast, 0), slow_few = net_default_few(&slow, 12.5e6);
     assert_int_equal(fast.bytes[0], 8);
     assert_int_equal(fast.bytes[fast.count - 1], 16 << 20);
-    assert_int_equal(slow.bytes[slow.count - 1], 4 << 20);
+    assert_int_equal(slow.bytes[slow.count - 1], 16 << 20); // 1.34 s at 100 Mbit/s
+    struct sizes slower = net_default_sizes(6.25e6);
+    assert_int_equal(slower.bytes[slower.count - 1], 8 << 20);
     assert_int_equal(few.count, 3);
     assert_int_equal(slow_few.count, 1);
-    assert_int_equal(slow_few.bytes[0], 64 << 10);
+    assert_int_equal(slow_few.bytes[0], 64 << 10); // 1 MiB would take more than a twentieth of a second
     struct sizes small = {1, {16}}, least = net_default_few(&small, 0);
     assert_int_equal(least.bytes[0], 16);
 }

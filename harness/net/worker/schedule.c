@@ -198,7 +198,8 @@ static double try_calls(const struct schedule *s, const struct net_point *p, str
     double times[BATCH_SERIES * LANE_SETS], least = INFINITY;
     struct batch *b = &at->batch;
     enum net_product product = b->product;
-    b->lead = b->samples = 1;
+    b->lead = calls > 1;
+    b->samples = 1;
     b->group = calls;
     b->product = NET_IDLE;
     bool ok = allocate(s, b, p->offset);
