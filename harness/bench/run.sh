@@ -2,7 +2,7 @@
 # Benchmarks: sh run.sh BUILD BENCH-PROGRAM...   (ROUNDS=5 STEPS=10)
 #
 # 1. The kernels, one thread, by its processor time, and their roofline. 2. The harness: its own cost per case with the null implementation, cases per
-# worker start, truths computed in a first and a second run. 3. probes.sh. 4. The reference's training step against PyTorch
+# worker start, truths computed in a first and a second run. 3. net.sh, probes.sh. 4. The reference's training step against PyTorch
 # fully_shard: same model, 2 ranks, one thread each, float32. The two take turns round by round; a round gives the
 # ratio of their median step times (of rank 0), the result is the median of the rounds' ratios with
 # their smallest and largest: for 5 rounds an interval of 93 % for the median (Hoefler and Belli, SC 2015: order statistics).
@@ -34,6 +34,9 @@ done
 # Status 1 is right here: the null implementation trains nothing, so its cases FAIL.
 "$build/fsdpmark" check -i null -p smoke --no-gate --store "$work/n.db" >"$work/log" 2>&1 || [ $? -eq 1 ] || { cat "$work/log"; exit 1; }
 echo "  null, smoke: $(tail -n 1 "$work/log")"
+
+echo "fsdpmark net over a bare loop around the call (shared memory, 2 ranks)"
+sh harness/bench/net.sh "$build"
 
 "$build/fsdpmark" expand -i reference --case harness/bench/models.yaml -o "$work/cases"
 echo "communication that is not hidden, and what the probes cost (2 ranks, one thread each)"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/net/plan.h"
 #include "harness/protocol/memory.h"
 
 int net_row_ranks(const struct net_row *r, const struct net_call *c)
@@ -77,6 +78,31 @@ static void add_bare(const struct stored_serieses *all, struct net_row *row)
         row->over_bare = statistics_ratio(bare->count, batch->values, bare->values);
 }
 
+static int measure_of(const struct net_row *r)
+{
+    int m = 0;
+    while (net_measure_names[m] != NULL && strcmp(net_measure_names[m], r->point.measure) != 0)
+        m++;
+    return m;
+}
+
+// Measure, then call, then form, then size.
+static int compare(const void *a, const void *b)
+{
+    const struct net_row *x = a, *y = b;
+    const struct net_point *p = &x->point, *q = &y->point;
+    const int64_t keys[][2] = {
+        {measure_of(x), measure_of(y)}, {p->call_count, q->call_count}, {p->calls[0].op, q->calls[0].op}, {p->calls[1].op, q->calls[1].op},
+        {p->calls[0].group, q->calls[0].group}, {p->calls[1].group, q->calls[1].group}, {p->calls[0].type, q->calls[0].type}, {p->how, q->how},
+        {p->in_place, q->in_place}, {p->shape, q->shape}, {p->offset, q->offset}, {p->product, q->product}, {p->calls[0].root, q->calls[0].root},
+        {p->calls[0].count, q->calls[0].count},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+    return strcmp(p->label, q->label);
+}
+
 bool net_rows_make(struct stored_serieses *stored, struct net_rows *out, struct error *error)
 {
     *out = (struct net_rows){.stored = *stored, .items = memory_zeros((size_t)stored->count + 1, sizeof *out->items),
@@ -96,6 +122,7 @@ bool net_rows_make(struct stored_serieses *stored, struct net_rows *out, struct 
         if (row->point.bare)
             add_bare(&out->stored, row);
     }
+    qsort(out->items, (size_t)out->count, sizeof *out->items, compare);
     return true;
 }
 

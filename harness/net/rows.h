@@ -22,6 +22,7 @@ struct net_row {
     int launches, calls_per_sample;
     const struct stored_series *series; // of the seconds
 };
+// Sorted by measure, call, form and size.
 struct net_rows { int count; struct net_row *items; struct stored_serieses stored; const char *fabric; int64_t errors; };
 
 // run 0: the newest. Errors: the store's; a series that is none of fsdpmark net.

@@ -123,22 +123,20 @@ static void put_row(const struct net_row *r, enum net_measure m, bool line, FILE
     fputc('\n', out);
 }
 
-// Those of one collective together, in the order of the plan otherwise.
 static void put_measure(const struct net_rows *rows, enum net_measure m, FILE *out)
 {
     bool begun = false, line = false;
     for (int i = 0; i < rows->count; i++)
         line |= rows->items[i].line_rate > 0;
-    for (int op = 0; op < NET_OPS; op++)
-        for (int i = 0; i < rows->count; i++) {
-            const struct net_row *r = &rows->items[i];
-            if (strcmp(r->point.measure, net_measure_names[m]) != 0 || (int)r->point.calls[0].op != op)
-                continue;
-            if (!begun)
-                heading(m, line, out);
-            begun = true;
-            put_row(r, m, line, out);
-        }
+    for (int i = 0; i < rows->count; i++) {
+        const struct net_row *r = &rows->items[i];
+        if (strcmp(r->point.measure, net_measure_names[m]) != 0)
+            continue;
+        if (!begun)
+            heading(m, line, out);
+        begun = true;
+        put_row(r, m, line, out);
+    }
 }
 
 static void put_fits(const struct net_rows *rows, FILE *out)
