@@ -43,13 +43,22 @@ static bool plan_counters(const struct check_request *r, struct plan *plan, stru
     return !(plan->probes >> PROBE_PAPI & 1) || counters_resolve(r->counters != NULL ? r->counters : "default", &plan->counters, error);
 }
 
+// A case of layer measured is there for what probes see: without them nothing of its claim would be judged.
+static bool skip_unobserved(struct plan *plan)
+{
+    for (int i = 0; plan->probes == 0 && i < plan->count; i++)
+        if (plan->cases[i].c.layer == LAYER_MEASURED && !plan->cases[i].is_gate && plan->cases[i].skip == NULL)
+            plan->cases[i].skip = memory_text("what it claims is seen by probes alone, and none is loaded (--probes)");
+    return true;
+}
+
 static bool plan_cases(const struct check_request *r, const char *case_file, struct check_subject *s, struct error *error)
 {
     struct selection selection = {.suite = r->suite, .profile = r->profile, .pattern = r->pattern, .case_file = case_file,
                                   .seed = (uint64_t)r->seed, .scale = 1};
     return names_launcher(&s->implementation, r->launcher, error) && takes_fabric(&s->implementation, r, error) && plan_make(&selection, &s->implementation, &s->plan, error) &&
            (r->probes == NULL || probe_set(r->probes, &s->plan.probes, error)) && plan_counters(r, &s->plan, error) &&
-           session_installed(&s->implementation, error); // last: it may take seconds
+           skip_unobserved(&s->plan) && session_installed(&s->implementation, error); // last: it may take seconds
 }
 
 static bool plan_one(const struct check_request *r, const char *name, const char *case_file, struct check_subjects *out, struct error *error)

@@ -13,6 +13,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/fabric/fabric.h"
+#include "harness/launch/interrupt.h"
 #include "harness/launch/launch.h"
 #include "harness/probes/counters.h"
 #include "harness/probes/summary.h"
@@ -201,13 +202,17 @@ static bool look_at_implementations(const struct cli *cli, const char *suite, js
     struct string_list names = {0};
     struct error error = {0};
     bool ok = suite_list_implementations(suite, &names, &error);
-    for (int k = 0; ok && k < names.count; k++) {
+    for (int k = 0; ok && k < names.count && interrupt_signal() == 0; k++) {
         struct implementation i;
         if (!(ok = implementation_read(names.items[k], suite, &i, &error)))
             break;
         char text[300] = "", without[200];
         struct error why = {0};
         bool has = session_installed(&i, &why);
+        if (interrupt_signal() != 0) { // what was asked did not answer: it is not known to be missing
+            implementation_free(&i);
+            break;
+        }
         if (has)
             versions_line(&i, text, sizeof text);
         else
@@ -344,11 +349,14 @@ int cmd_doctor(const struct cli *cli, int argc, char **argv)
     look_at_probes(cli, list, as_json);
     look_at_papi(list, as_json);
     bool ok = look_at_fabrics(cli, suite, list, as_json) && look_at_implementations(cli, suite, list, as_json);
+    int signal = interrupt_signal();
+    if (signal != 0)
+        fprintf(stderr, "fsdpmark doctor: interrupted: the rest was not looked at\n");
     if (as_json && ok) {
         json_dumpf(list, stdout, JSON_INDENT(2));
         putchar('\n');
     }
     json_decref(list);
     free(suite);
-    return !ok ? 2 : lacking > 0 ? 1 : 0;
+    return signal != 0 ? 128 + signal : !ok ? 2 : lacking > 0 ? 1 : 0;
 }

@@ -215,7 +215,7 @@ bool evidence_load(const struct judge_context *j, struct loaded_evidence *l, str
     *l = (struct loaded_evidence){.evidence = {.c = j->c, .truth = j->truth, .world_size = j->c->world_size, .answers = j->answers,
                                                .implementation = j->implementation, .figures = j->figures,
                                                .family_count = j->family_count, .family = j->family,
-                                               .budget = j->budget > 0 ? j->budget : JUDGE_BUDGET, .saved = j->saved, .probes = j->probes, .probe_error = j->probe_error,
+                                               .budget = j->budget > 0 ? j->budget : JUDGE_BUDGET, .saved = j->saved, .probes = j->probes, .probe_error = j->probe_error, .probes_asked = j->probes_asked,
                                                .probed_count = j->probed_count, .probed = j->probed}};
     if (!all_done(j, f))
         return false;

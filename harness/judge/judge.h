@@ -71,6 +71,7 @@ struct evidence {
     struct error saved_error;       // why there is none
     const struct probe_case *probes; // by rank, or NULL: no probe was asked for, or probe_error says why there is nothing
     const char *probe_error;        // or NULL
+    unsigned probes_asked;          // bits of enum probe_id; 0: not known, any
     int probed_count;               // cases judged before this one
     const struct probed_case *probed;
 };
@@ -138,6 +139,7 @@ struct judge_context {
     const struct saved_run *saved; // or NULL
     const struct probe_case *probes; // as in evidence, and the next three
     const char *probe_error;
+    unsigned probes_asked;
     int probed_count;
     const struct probed_case *probed;
 };

@@ -21,7 +21,7 @@ static const unsigned memory_bits = 1u << PROBE_HEAP | 1u << PROBE_CUDA;
 bool memory_applies(const struct evidence *e)
 {
     const struct sharding_spec *s = &e->c->sharding;
-    bool asked = e->probe_error != NULL || (e->probes != NULL && e->probes[0].probes & memory_bits);
+    bool asked = (e->probe_error != NULL && (e->probes_asked == 0 || e->probes_asked & memory_bits)) || (e->probes != NULL && e->probes[0].probes & memory_bits);
     bool gate = strncmp(e->c->id, "gate.", 5) == 0; // one rank for all cases that differ in rows alone: its sizes are no line
     return asked && !gate && s->tensor == 1 && s->pipeline == 1 && program_count(e->c, VERB_STEP) > SETTLED && memory_parameters(e->c) >= MEMORY_LEAST_PARAMETERS;
 }

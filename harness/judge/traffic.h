@@ -115,6 +115,9 @@ bool traffic_usable(const struct evidence *e, struct finding *f);
 bool traffic_uncounted(const struct probe_case *p);
 // As traffic_usable, of another case, whose ranks recorded `probes`.
 bool traffic_complete(const struct fsdp_case *c, const struct probe_case *probes);
+// Bits of the probes that are there to judge traffic by, or were asked for where nothing could be read. A gate, whose one rank moves nothing, is not
+// held to it: what it says of its numbers would be lost with it.
+unsigned traffic_loaded(const struct evidence *e);
 // The witness that judges: collectives, also of one rank, or sockets. UNSEEN: there is none, and f has been told why.
 enum traffic_witness traffic_judged(const struct evidence *e, struct finding *f);
 // A value of hello.configured of rank 0, or NULL.

@@ -290,6 +290,14 @@ bool traffic_usable(const struct evidence *e, struct finding *f)
     return !f->emitted;
 }
 
+unsigned traffic_loaded(const struct evidence *e)
+{
+    bool gate = strncmp(e->c->id, "gate.", 5) == 0;
+    if (e->probes != NULL)
+        return e->probes[0].probes;
+    return e->probe_error == NULL || gate ? 0 : e->probes_asked != 0 ? e->probes_asked : TRAFFIC_PROBES;
+}
+
 enum traffic_witness traffic_judged(const struct evidence *e, struct finding *f)
 {
     enum traffic_witness witness = traffic_witness(e);

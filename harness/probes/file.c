@@ -30,7 +30,7 @@ bool probe_file_open(const char *path, struct probe_file *out, struct error *err
     *out = (struct probe_file){.path = path};
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return error_set(error, "%s: %s: the probes of this rank recorded nothing", path, strerror(errno));
+        return error_set(error, "%s: %s: the probes of this rank recorded nothing; so it is with a worker that sets no phase marks (docs/probes.md)", path, strerror(errno));
     void *map = MAP_FAILED;
     bool fine = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= PROBE_HEADER_BYTES;
     if (!fine)

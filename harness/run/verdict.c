@@ -192,6 +192,7 @@ static int collect_results(struct service *s, int position, struct answer *answe
         probing_claims(e, index, answers);
         j.probes = e->state[index].probes;
         j.probe_error = unread.text[0] ? unread.text : NULL;
+        j.probes_asked = e->plan->probes;
         if (e->plan->counters != NULL)
             counting_figures(e->plan->counters, j.probes, s->world_size, j.probe_error, figures);
         if (e->plan->probes & (1u << PROBE_WAITS | 1u << PROBE_MPI))

@@ -18,8 +18,7 @@ static const double slack = 0.02, more = 16384;
 
 static bool applies(const struct evidence *e)
 {
-    unsigned loaded = e->probes != NULL ? e->probes[0].probes : TRAFFIC_PROBES;
-    return (e->probes != NULL || e->probe_error != NULL) && (loaded & TRAFFIC_PROBES) && traffic_unpredicted(e->c) == NULL;
+    return (traffic_loaded(e) & TRAFFIC_PROBES) && traffic_unpredicted(e->c) == NULL;
 }
 
 static void judge_collectives(const struct evidence *e, struct finding *f)

@@ -13,8 +13,8 @@
 
 static bool applies(const struct evidence *e)
 {
-    unsigned witnesses = 1u << PROBE_MPI | 1u << PROBE_NCCL, loaded = e->probes != NULL ? e->probes[0].probes : witnesses;
-    return (e->probes != NULL || e->probe_error != NULL) && (loaded & witnesses) && traffic_unpredicted(e->c) == NULL &&
+    unsigned witnesses = 1u << PROBE_MPI | 1u << PROBE_NCCL, loaded = traffic_loaded(e);
+    return (loaded & witnesses) && traffic_unpredicted(e->c) == NULL &&
            traffic_witness(e) != TRAFFIC_SOCKETS;
 }
 
