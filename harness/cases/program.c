@@ -39,14 +39,19 @@ static void add_init(struct draft *d)
     add_observe(d, memory_text("init"), OBSERVE_PARAM);
 }
 
+static void add_micros(struct draft *d, int step)
+{
+    for (int m = 0; m < d->c.data.micros; m++) {
+        struct instruction *at = add(&d->c, VERB_MICRO, step);
+        at->micro = m;
+        at->sync = !d->sync_last || m == d->c.data.micros - 1;
+    }
+}
+
 void draft_train(struct draft *d, int step)
 {
     struct fsdp_case *c = &d->c;
-    for (int m = 0; m < c->data.micros; m++) {
-        struct instruction *at = add(c, VERB_MICRO, step);
-        at->micro = m;
-        at->sync = !d->sync_last || m == c->data.micros - 1;
-    }
+    add_micros(d, step);
     add_observe(d, memory_format("s%d.grad", step), OBSERVE_GRAD);
     if (c->clip != CLIP_OFF) {
         add(c, VERB_CLIP, step);
@@ -82,7 +87,7 @@ static struct node *from_words(struct document *doc, const struct node *item, st
         }
     if (!known) {
         char list[256];
-        node_error(doc, item, error, "found verb '%.60s', expected one of init, train, %s", word ? word : "", name_list(verb_names, list, sizeof list));
+        node_error(doc, item, error, "found verb '%.60s', expected one of init, train, steps, %s", word ? word : "", name_list(verb_names, list, sizeof list));
         free(text);
         return NULL;
     }
@@ -130,6 +135,22 @@ static bool train_word(struct draft *d, const struct document *doc, const struct
     return true;
 }
 
+// "steps FIRST LAST": whole steps with nothing between them, for what is timed.
+static bool steps_words(struct draft *d, const struct document *doc, const struct node *item, struct error *error)
+{
+    int first, last, end = 0;
+    if (sscanf(item->text, "steps %d %d%n", &first, &last, &end) != 2 || item->text[end] != 0 || first < 0 || last < first || last >= d->c.data.steps)
+        return node_error(doc, item, error, "found '%.60s', expected steps and a first and a last one below %d", item->text, (int)d->c.data.steps);
+    for (int k = first; k <= last; k++) {
+        add_micros(d, k);
+        if (d->c.clip != CLIP_OFF)
+            add(&d->c, VERB_CLIP, k);
+        add(&d->c, VERB_STEP, k);
+        add(&d->c, VERB_ZERO_GRAD, 0);
+    }
+    return true;
+}
+
 static bool add_item(struct draft *d, struct document *doc, int index, struct error *error)
 {
     const struct node *item = d->program->items[index];
@@ -140,6 +161,8 @@ static bool add_item(struct draft *d, struct document *doc, int index, struct er
     }
     if (words && strncmp(item->text, "train ", 6) == 0)
         return train_word(d, doc, item, error);
+    if (words && strncmp(item->text, "steps ", 6) == 0)
+        return steps_words(d, doc, item, error);
     const struct node *mapping = words ? from_words(doc, item, error) : item;
     if (!mapping)
         return false;

@@ -45,8 +45,8 @@ struct planned_case {
 };
 // problem: why plan_make failed.
 enum plan_problem { PLAN_FINE, PLAN_BAD, PLAN_NOTHING /* nothing of this implementation was selected */ };
-// probes: bits of enum probe_id (harness/probes/record.h) that the profile asks for.
-struct plan { int count; struct planned_case *cases; enum plan_problem problem; unsigned probes; char *counters; }; // counters: PAPI events, or NULL
+// probes: bits of enum probe_id (harness/probes/record.h) that the profile asks for. marks: the marks of phases are recorded even without a probe.
+struct plan { int count; struct planned_case *cases; enum plan_problem problem; unsigned probes; bool marks; char *counters; }; // counters: PAPI events, or NULL
 
 struct selection {
     const char *suite;            // the suite folder

@@ -49,6 +49,8 @@ static char *preload(const struct engine *e, struct error *error)
     return text;
 }
 
+static bool records(const struct engine *e) { return e->plan->probes != 0 || e->plan->marks; }
+
 const char **probing_environment(const struct engine *e, struct error *error)
 {
     const struct string_list *own = &e->implementation->environment;
@@ -56,7 +58,7 @@ const char **probing_environment(const struct engine *e, struct error *error)
     char names[64], *loads = NULL;
     for (int i = 0; i < own->count; i++)
         out[i] = own->items[i];
-    if (e->plan->probes == 0)
+    if (!records(e))
         return out;
     probe_set_text(e->plan->probes, names);
     if ((loads = preload(e, error)) == NULL) {
@@ -99,7 +101,7 @@ static void forget(struct case_state *state, int ranks)
 void probing_read(struct service *s, int position, struct error *error)
 {
     struct case_state *state = &s->engine->state[s->index[position]];
-    if (s->engine->plan->probes == 0)
+    if (!records(s->engine))
         return;
     forget(state, s->world_size);
     state->probes = memory_zeros((size_t)s->world_size, sizeof *state->probes);

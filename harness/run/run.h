@@ -39,6 +39,7 @@ struct run_verdict {
     const char *digest, *truth_digest; // of the final parameters, empty where there are none
     json_t *figures;          // array for the store, or NULL
     json_t *probes;           // what the probes saw, for the store, or NULL
+    const struct probe_case *seen; // the same by rank, as it was recorded, or NULL
     const char *note;         // that rank 0 gave in its hello, or NULL
 };
 

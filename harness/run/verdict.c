@@ -240,6 +240,7 @@ void verdict_judge(struct service *s, int position, const struct finding *extra)
     v.log_tail = tail;
     v.figures = figures;
     v.probes = probing_stored(s, position);
+    v.seen = e->state[index].probes;
     v.note = note;
     hand_over(e, &v);
     e->counts->own_s += launch_now() - began_s;

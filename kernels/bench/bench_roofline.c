@@ -14,7 +14,7 @@
 
 #include "kernels/bench/measure.h"
 
-enum { MATRIX = 1024, ROOF_SAMPLES = 7 };
+enum { ROOF_SAMPLES = 7 };
 static const size_t cache_bytes = (size_t)2 << 20, memory_bytes = (size_t)128 << 20;
 
 struct roofs { double peak, cache, memory; }; /* GFLOP/s, GB/s, GB/s */
@@ -42,16 +42,6 @@ static double copy_bandwidth(size_t bytes)
     free(from);
     free(to);
     return best;
-}
-
-static double matrix_peak(enum dtype storage)
-{
-    const struct kernel_row *row = kernel_rows;
-    struct kernel_setting s = {.M = MATRIX, .N = MATRIX, .K = MATRIX, .alpha = 1};
-    double seconds[MEASURE_SAMPLES];
-    while (strcmp(row->name, "matmul") != 0)
-        row++;
-    return measure_row(row, &s, storage, seconds) ? 2.0 * MATRIX * MATRIX * MATRIX / seconds[0] * 1e-9 : 0;
 }
 
 static bool measure_point(const struct kernel_row *row, enum dtype storage, const struct roofs *r, struct point *p)
@@ -113,7 +103,7 @@ int main(int argc, char **argv)
     if (argc == 2 && typed)
         folder = NULL;
     kernels_set_threads(1);
-    struct roofs r = {matrix_peak(storage), copy_bandwidth(cache_bytes), copy_bandwidth(memory_bytes)};
+    struct roofs r = {1e-9 * measure_matrix_peak(storage), copy_bandwidth(cache_bytes), copy_bandwidth(memory_bytes)};
     struct point *points = calloc((size_t)kernel_row_count, sizeof *points);
     int count = 0;
     for (int i = 0; points != NULL && i < kernel_row_count; i++)

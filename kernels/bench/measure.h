@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "kernels/rows.h"
@@ -86,6 +87,18 @@ static inline bool measure_row(const struct kernel_row *row, const struct kernel
     for (int i = 0; i < row->argument_count; i++)
         free(arrays[i]);
     return ok;
+}
+
+/* flop/s of the product of two square matrices: what the BLAS reaches on one core, by the fastest of several samples. 0 without memory. */
+static inline double measure_matrix_peak(enum dtype storage)
+{
+    enum { MATRIX = 1024 };
+    const struct kernel_row *row = kernel_rows;
+    struct kernel_setting s = {.M = MATRIX, .N = MATRIX, .K = MATRIX, .alpha = 1};
+    double seconds[MEASURE_SAMPLES];
+    while (strcmp(row->name, "matmul") != 0)
+        row++;
+    return measure_row(row, &s, storage, seconds) ? 2.0 * MATRIX * MATRIX * MATRIX / seconds[0] : 0;
 }
 
 #endif

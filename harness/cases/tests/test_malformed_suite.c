@@ -107,7 +107,7 @@ static const struct { const char *text, *message; } bad_cases[] = {
     {HEAD "matrix: {ranks: [1, 2]}\nexclude:\n  - {rank: 1}\n", "c.yaml:7: found unknown field 'rank' (did you mean 'ranks'?), expected one of variant, layer, seed, model, sharding, optimizer, clip, loss, divergent_init, ranks, rows_per_rank, global_rows, steps, micros, sync, mesh, precision, data, observe_local, save_ranks, save_layout, program, strategy, tensor, pipeline, layout, reshard_after_forward, reshard_ranks, wrap, prefetch, offload or activation_checkpointing"},
     {HEAD "matrix: {ranks: [1, 2]}\nexclude:\n  - {ranks: [1, 2]}\n", "c.yaml:1: found no combination left by matrix and exclude, expected at least one"},
     {HEAD "program: []\n", "c.yaml:5: program: found a list of 0, expected a list of verbs"},
-    {HEAD "program:\n  - init\n  - trian 0\n", "c.yaml:7: found verb 'trian', expected one of init, train, micro, forward, backward, eval, clip, step, zero_grad, freeze, unfreeze, save, load, observe or stop"},
+    {HEAD "program:\n  - init\n  - trian 0\n", "c.yaml:7: found verb 'trian', expected one of init, train, steps, micro, forward, backward, eval, clip, step, zero_grad, freeze, unfreeze, save, load, observe or stop"},
     {HEAD "program:\n  - train 1\n", "c.yaml:6: found 'train 1', expected train and a step below 1"},
     {HEAD "program:\n  - micro 0\n", "c.yaml:6: program.0.micro: found nothing, expected this field"},
     {HEAD "program:\n  - micro 0 0 true 1\n", "c.yaml:6: found 'micro 0 0 true 1' with a word too many: '1', expected the verb and its fields"},
