@@ -32,10 +32,11 @@ struct bench_figure { double value; char why[BENCH_WHY]; };
 struct bench_launch { int round, count; double *seconds; }; // (count) one start's steps after the warm ones
 
 struct bench_row {
-    // What it is. Texts but `strategy` are borrowed from the plan.
-    const char *implementation, *workload, *fabric, *precision;
-    char *strategy;              // "full", "hybrid-2x2"
+    // What it is. Texts of the first line are borrowed.
+    const char *implementation, *fabric, *precision;
+    char *workload, *strategy;   // "full", "hybrid-2x2"
     int ranks;
+    int steps;                   // of a start that are timed, the warm ones among them
     int64_t rows;                // of the global batch
     int64_t parameters;
     double tokens, flop;         // of one rank in a step
@@ -62,9 +63,11 @@ struct bench_table {
 };
 
 // ---- steps.c: from the records of one start ----
-// Seconds of each step after the first BENCH_WARM on the slowest rank; owned by the caller. Returns how many; 0 with the reason where there are none.
-int bench_steps(const struct probe_case *by_rank, int ranks, double **seconds, char why[BENCH_WHY]);
-void bench_seen_peak(const struct probe_case *by_rank, int ranks, struct bench_figure *out);
+// Steps of a program before the first one in which something is observed: those that can be timed.
+int bench_timed(const struct fsdp_case *c);
+// Seconds of each of the first `steps` steps but BENCH_WARM, on the slowest rank; owned by the caller. Returns how many; 0 with the reason where there are none.
+int bench_steps(const struct probe_case *by_rank, int ranks, int steps, double **seconds, char why[BENCH_WHY]);
+void bench_seen_peak(const struct probe_case *by_rank, int ranks, int steps, struct bench_figure *out);
 // Bytes that the rank which sends most sends in a step, by MPI's calls, else by its sockets.
 void bench_seen_sent(const struct probe_case *by_rank, int ranks, struct bench_figure *out);
 // Of the whole machine in a step. events: what was counted, "" or NULL: none, for the reason in `why`.

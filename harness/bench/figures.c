@@ -151,6 +151,7 @@ void bench_table_free(struct bench_table *t)
             free(t->rows[i].launches[k].seconds);
         free(t->rows[i].launches);
         free(t->rows[i].strategy);
+        free(t->rows[i].workload);
     }
     free(t->rows);
     *t = (struct bench_table){0};

@@ -21,6 +21,17 @@ static int last_step(const struct probe_case *c)
 
 static bool is_settled(const struct probe_phase *p) { return probe_trains(p->name) && p->step >= BENCH_WARM; }
 
+int bench_timed(const struct fsdp_case *c)
+{
+    int steps = 0;
+    for (int i = 0; i < c->program_length; i++) {
+        if (c->program[i].verb == VERB_OBSERVE && (steps > 0 || (i > 0 && c->program[i - 1].verb != VERB_OBSERVE)))
+            break;
+        steps += c->program[i].verb == VERB_STEP;
+    }
+    return steps;
+}
+
 static void add_rank(const struct probe_case *c, int last, double *own)
 {
     double pending = 0;
@@ -38,14 +49,14 @@ static void add_rank(const struct probe_case *c, int last, double *own)
     }
 }
 
-int bench_steps(const struct probe_case *by_rank, int ranks, double **seconds, char why[BENCH_WHY])
+int bench_steps(const struct probe_case *by_rank, int ranks, int steps, double **seconds, char why[BENCH_WHY])
 {
-    int last = by_rank != NULL ? last_step(&by_rank[0]) : -1, count = last + 1 - BENCH_WARM;
+    int seen = by_rank != NULL ? last_step(&by_rank[0]) + 1 : 0, last = steps - 1, count = steps - BENCH_WARM;
     *seconds = NULL;
-    if (count < 1)
-        return snprintf(why, BENCH_WHY, "its marks show %d steps, expected more than %d", last + 1, BENCH_WARM), 0;
+    if (count < 1 || seen < steps)
+        return snprintf(why, BENCH_WHY, "its marks show %d steps, expected %d, more than %d of them without observations", seen, steps, BENCH_WARM), 0;
     for (int r = 0; r < ranks; r++)
-        if (by_rank[r].lost > 0 || last_step(&by_rank[r]) != last)
+        if (by_rank[r].lost > 0 || last_step(&by_rank[r]) + 1 != seen)
             return snprintf(why, BENCH_WHY, "rank %d: %s", r, by_rank[r].lost > 0 ? "records were lost for want of room" : "its marks show another number of steps than rank 0's"), 0;
     double *own = memory_zeros((size_t)last + 1, sizeof *own), *slowest = memory_zeros((size_t)last + 1, sizeof *slowest);
     for (int r = 0; r < ranks; r++) {
@@ -79,7 +90,7 @@ static bool usable(const struct probe_case *by_rank, int ranks, unsigned probes,
     return true;
 }
 
-void bench_seen_peak(const struct probe_case *by_rank, int ranks, struct bench_figure *out)
+void bench_seen_peak(const struct probe_case *by_rank, int ranks, int steps, struct bench_figure *out)
 {
     int64_t most = 0;
     if (!usable(by_rank, ranks, 1u << PROBE_HEAP, out))
@@ -87,7 +98,7 @@ void bench_seen_peak(const struct probe_case *by_rank, int ranks, struct bench_f
     for (int r = 0; r < ranks; r++)
         for (int i = 0; i < by_rank[r].phase_count; i++) {
             const struct probe_phase *p = &by_rank[r].phases[i];
-            if (probe_trains(p->name) && p->heap.peak + p->device.peak > most)
+            if (probe_trains(p->name) && p->step < steps && p->heap.peak + p->device.peak > most)
                 most = p->heap.peak + p->device.peak;
         }
     *out = (struct bench_figure){.value = (double)most};
@@ -104,11 +115,12 @@ void bench_seen_sent(const struct probe_case *by_rank, int ranks, struct bench_f
     if (steps < 1)
         return unseen(out, "no steps after the first two");
     for (int r = 0; r < ranks; r++) {
-        if (by_rank[r].unseen > 0) {
-            snprintf(out->why, sizeof out->why, "rank %d: bytes of %s are not counted", r, by_rank[r].unseen_call);
-            out->value = NAN;
-            return;
-        }
+        for (int i = 0; i < by_rank[r].phase_count; i++)
+            if (is_settled(&by_rank[r].phases[i]) && by_rank[r].phases[i].unseen > 0) {
+                snprintf(out->why, sizeof out->why, "rank %d: bytes of a call in %s are not counted", r, by_rank[r].phases[i].name);
+                out->value = NAN;
+                return;
+            }
         int64_t mpi = probe_wire(&by_rank[r], PROBE_COLLECTIVE, NULL, BENCH_WARM).wire + probe_wire(&by_rank[r], PROBE_POINT, NULL, BENCH_WARM).wire;
         int64_t bytes = mpi > 0 ? mpi : probe_wire(&by_rank[r], PROBE_SEND, NULL, BENCH_WARM).bytes;
         most = fmax(most, (double)bytes / steps);

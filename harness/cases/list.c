@@ -57,14 +57,24 @@ bool suite_list_profiles(const char *suite, struct string_list *names, struct st
     return fine;
 }
 
-bool suite_list_cases(const char *suite, struct string_list *names, struct string_list *titles, struct error *error)
+static bool list_titled(const char *suite, const char *kind, struct string_list *names, struct string_list *titles, struct error *error)
 {
     struct string_list files = {0};
-    char *folder = memory_format("%s/cases", suite);
+    char *folder = memory_format("%s/%s", suite, kind);
     bool fine = folder_list(folder, ".yaml", &files, error);
     free(folder);
     for (int i = 0; fine && i < files.count; i++)
         fine = expand_names(files.items[i], names, titles, error);
     string_list_free(&files);
     return fine;
+}
+
+bool suite_list_cases(const char *suite, struct string_list *names, struct string_list *titles, struct error *error)
+{
+    return list_titled(suite, "cases", names, titles, error);
+}
+
+bool suite_list_workloads(const char *suite, struct string_list *names, struct string_list *titles, struct error *error)
+{
+    return list_titled(suite, "workloads", names, titles, error);
 }

@@ -68,6 +68,7 @@ void plan_free(struct plan *p);
 bool suite_list_implementations(const char *suite, struct string_list *out, struct error *error);
 bool suite_list_profiles(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
 bool suite_list_cases(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
+bool suite_list_workloads(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
 void string_list_free(struct string_list *l);
 
 #endif

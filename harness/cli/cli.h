@@ -25,6 +25,7 @@ int cmd_export(const struct cli *cli, int argc, char **argv);
 int cmd_random(const struct cli *cli, int argc, char **argv);
 int cmd_advise(const struct cli *cli, int argc, char **argv);
 int cmd_fabric(const struct cli *cli, int argc, char **argv);
+int cmd_bench(const struct cli *cli, int argc, char **argv);
 int cmd_expand(const struct cli *cli, int argc, char **argv);
 int cmd_net(const struct cli *cli, int argc, char **argv);
 

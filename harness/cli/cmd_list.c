@@ -101,9 +101,14 @@ static bool fill_faults(const char *suite, json_t *out, struct error *error)
     return ok;
 }
 
+static bool fill_workloads(const char *suite, json_t *out, struct error *error)
+{
+    return fill_titled(suite_list_workloads, suite, out, error);
+}
+
 static const struct listing listings[] = {
     {"implementations", fill_implementations}, {"profiles", fill_profiles}, {"cases", fill_cases},
-    {"checks", fill_checks}, {"faults", fill_faults}, {"fabrics", fill_fabrics}, {0},
+    {"checks", fill_checks}, {"faults", fill_faults}, {"fabrics", fill_fabrics}, {"workloads", fill_workloads}, {0},
 };
 
 static void print_plain(const char *heading, json_t *items)
@@ -123,7 +128,7 @@ static void print_plain(const char *heading, json_t *items)
 
 static int list(const struct cli *cli, const char *suite, const char *word, bool as_json)
 {
-    const char *names[8];
+    const char *names[16];
     json_t *all = json_object();
     int count = 0, status = 0;
     for (const struct listing *l = listings; l->name != NULL && status == 0; l++) {

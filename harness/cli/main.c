@@ -19,7 +19,7 @@
 const struct command commands[] = {
     {"check", "Trains the suite's cases on implementations and judges every step. Exit status: 0 all PASS, 1 some FAIL, 2 unusable input, 3 BROKEN.",
      "[options]", cmd_check},
-    {"list", "Lists what the suite has.", "[implementations|cases|checks|profiles|faults|fabrics] [options]", cmd_list},
+    {"list", "Lists what the suite has.", "[implementations|cases|checks|profiles|faults|fabrics|workloads] [options]", cmd_list},
     {"doctor", "Tells what this machine has and lacks, each with the reason and the remedy.", "[options]", cmd_doctor},
     {"selftest", "Runs every seeded fault and correct programs: each fault must be found, no false alarm raised.", "[options]", cmd_selftest},
     {"report", "Writes the report of a stored run: HTML, Markdown, CSV, JSON and figures.", "[RUN] [options]", cmd_report},
@@ -28,6 +28,8 @@ const struct command commands[] = {
     {"show", "Prints the verdict table of a stored run; without RUN, lists the runs.", "[RUN] [options]", cmd_show},
     {"advise", "Tells which sharding strategy suits a model on an interconnect, and which bandwidth it needs.", "[options]", cmd_advise},
     {"fabric", "Tells which fabrics can be had here; with FABRIC, holds it up until Ctrl-C and tells how to enter its hosts.", "[FABRIC] [options]", cmd_fabric},
+    {"bench", "Times training steps of implementations side by side, their numbers judged in the same run. Exit status: 0 all measured, 1 some WRONG, 2 unusable input, 3 BROKEN or nothing measured.",
+     "[options]", cmd_bench},
     {"matrix", "Shows which implementation can do what: the newest verdicts of the store by capability.", "[options]", cmd_matrix},
     {"compare", "Compares two stored runs. Exit status: 0 nothing worse, 1 a regression beyond the threshold or a worse verdict, 2 unusable input, 3 nothing in common.",
      "RUN RUN [options]", cmd_compare},

@@ -74,7 +74,7 @@ static const struct { const char *words[8], *error; } bad[] = {
     {{"check", "--all-implementations", "-p", "smok"}, "smok"},
     {{"check", "--all-implementations", "-k", "no-such-case"}, "fsdpmark check: --all-implementations: found none that can run: found no case that matches 'no-such-case'"},
     {{"list", "chekcs"}, "fsdpmark list: found 'chekcs', nearest is checks\n"},
-    {{"list", "checks", "faults"}, "fsdpmark list: found 'faults', expected: fsdpmark list [implementations|cases|checks|profiles|faults|fabrics] [options]\n"},
+    {{"list", "checks", "faults"}, "fsdpmark list: found 'faults', expected: fsdpmark list [implementations|cases|checks|profiles|faults|fabrics|workloads] [options]\n"},
     {{"show", "one"}, "fsdpmark show: found run 'one', expected a number (fsdpmark show lists them)\n"},
     {{"show", "0"}, "fsdpmark show: found run '0', expected a number (fsdpmark show lists them)\n"},
     {{"show", "1", "--store", "/nonexistent/x.db"}, "/nonexistent/x.db"},

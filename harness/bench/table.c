@@ -1,0 +1,210 @@
+// A bench on the terminal: one table for each workload on each fabric. See bench.h.
+//
+// WRONG, SKIP and BROKEN rows have no figures; the reason stands below the table, as do those of each n/a.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/bench/bench.h"
+#include "harness/protocol/memory.h"
+#include "harness/report/text.h"
+
+enum { COLUMNS = 11, NOTES = 256 };
+static const char *const heads[COLUMNS] = {"implementation", "strategy", "tokens/s/rank", "step", "interval", "GFLOP/s", "MFU", "exposed", "peak memory", "sent/step", "energy/step"};
+static const char *const ratio_head = "step against the first";
+
+struct notes { int count; char *text[NOTES]; };
+
+static void note(struct notes *n, const char *who, const char *what, const char *why)
+{
+    char *text = memory_format("%s%s%s: %s", who, what[0] ? ", " : "", what, why);
+    for (int i = 0; i < n->count; i++)
+        if (strcmp(n->text[i], text) == 0) {
+            free(text);
+            return;
+        }
+    if (n->count < NOTES)
+        n->text[n->count++] = text;
+    else
+        free(text);
+}
+
+static char *seconds(double s)
+{
+    return !isfinite(s) ? memory_text("-") : s < 1e-3 ? memory_format("%.4g us", 1e6 * s) : s < 1 ? memory_format("%.4g ms", 1e3 * s) : memory_format("%.4g s", s);
+}
+
+static char *bytes(double b)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    for (; b >= 1024 && u < 4; u++)
+        b /= 1024;
+    return memory_format("%.4g %s", b, units[u]);
+}
+
+static char *figure(const struct bench_figure *f, char *(*write)(double), struct notes *n, const char *who, const char *what)
+{
+    if (f->why[0] == 0 && isfinite(f->value))
+        return write(f->value);
+    note(n, who, what, f->why[0] ? f->why : "not measured");
+    return memory_text("n/a");
+}
+
+static char *joule(double j) { return memory_format("%.3g J", j); }
+
+static char *interval(const struct interval *i)
+{
+    double scale = i->value < 1e-3 ? 1e6 : i->value < 1 ? 1e3 : 1;
+    return memory_format("[%.4g, %.4g]%s", scale * i->low, scale * i->high, i->coverage >= 0.95 ? "" : " *");
+}
+
+static char *ratio(const struct bench_table *t, const struct bench_row *r)
+{
+    const struct bench_row *base = bench_base(t, r);
+    struct interval q = bench_ratio(r, base);
+    if (base == r)
+        return memory_text("1");
+    if (q.count == 0)
+        return memory_text("-");
+    return memory_format("%.3f [%.3f, %.3f]%s %s", q.value, q.low, q.high, q.coverage >= 0.95 ? "" : " *", statistics_word(&q));
+}
+
+static void scored(const struct bench_table *t, const struct bench_row *r, char *cells[COLUMNS + 1], struct notes *n)
+{
+    struct interval step = bench_step(r), tokens = bench_tokens(r), flop = bench_flop_rate(r), mfu = bench_mfu(t, r);
+    cells[2] = memory_format("%.4g", tokens.value);
+    cells[3] = seconds(step.value);
+    cells[4] = interval(&step);
+    cells[5] = memory_format("%.3g", 1e-9 * flop.value);
+    cells[6] = mfu.count > 0 ? memory_format("%.2g %%", 100 * mfu.value) : memory_text("n/a");
+    cells[7] = r->exposed.count > 0 ? memory_format("%.1f %%", 100 * r->exposed.value) : memory_text("n/a");
+    if (r->exposed.count == 0)
+        note(n, r->implementation, "exposed", r->exposed_why[0] ? r->exposed_why : "not measured");
+    cells[8] = figure(&r->peak_bytes, bytes, n, r->implementation, "peak memory");
+    cells[9] = figure(&r->sent_bytes, bytes, n, r->implementation, "sent");
+    cells[10] = figure(&r->energy_j, joule, n, "energy", "");
+    cells[11] = ratio(t, r);
+}
+
+static void fill(const struct bench_table *t, const struct bench_row *r, char *cells[COLUMNS + 1], struct notes *n)
+{
+    static const char *const words[] = {"not run", "WRONG", "SKIP", "BROKEN"};
+    cells[0] = text_copy(TEXT_TERMINAL, r->implementation);
+    cells[1] = memory_text(r->strategy);
+    if (r->state == BENCH_OPEN && r->launch_count > 0) {
+        scored(t, r, cells, n);
+        return;
+    }
+    cells[2] = memory_text(words[r->state]);
+    for (int k = 3; k <= COLUMNS; k++)
+        cells[k] = memory_text("-");
+    if (r->why[0])
+        note(n, r->implementation, words[r->state], r->why);
+}
+
+static void put(char *const cells[COLUMNS + 1], const int width[COLUMNS + 1], FILE *out)
+{
+    for (int k = 0; k <= COLUMNS; k++) {
+        int pad = width[k] - text_width(cells[k]);
+        bool left = k < 2 || k == COLUMNS;
+        fprintf(out, "%s%*s%s%*s", k > 0 ? "  " : "  ", left ? 0 : pad, "", cells[k], left && k < COLUMNS ? pad : 0, "");
+    }
+    fputc('\n', out);
+}
+
+static bool together(const struct bench_row *a, const struct bench_row *b)
+{
+    return strcmp(a->workload, b->workload) == 0 && strcmp(a->fabric, b->fabric) == 0 && strcmp(a->precision, b->precision) == 0 && a->ranks == b->ranks;
+}
+
+static bool is_first(const struct bench_table *t, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (together(&t->rows[k], &t->rows[i]))
+            return false;
+    return true;
+}
+
+static bool one_size(const struct bench_table *t, const struct bench_row *first)
+{
+    for (int i = 0; i < t->count; i++)
+        if (together(&t->rows[i], first) && t->rows[i].rows != first->rows)
+            return false;
+    return true;
+}
+
+static void head(const struct bench_table *t, const struct bench_row *r, FILE *out)
+{
+    char *fabric = text_copy(TEXT_TERMINAL, r->fabric), *workload = text_copy(TEXT_TERMINAL, r->workload);
+    fprintf(out, "\n%s on %s: %d rank%s, %s, %.4g parameters; ", workload, fabric, r->ranks, r->ranks == 1 ? "" : "s", r->precision, (double)r->parameters);
+    if (one_size(t, r))
+        fprintf(out, "%lld rows, %.4g tokens and %.3g GFLOP a rank and step\n", (long long)r->rows, r->tokens, 1e-9 * r->flop);
+    else
+        fputs("each with its own rows\n", out);
+    free(fabric);
+    free(workload);
+}
+
+static void put_group(const struct bench_table *t, const struct bench_row *first, struct notes *n, FILE *out)
+{
+    char *(*cells)[COLUMNS + 1] = memory_zeros((size_t)t->count + 1, sizeof *cells);
+    int width[COLUMNS + 1] = {0}, count = 1;
+    for (int k = 0; k <= COLUMNS; k++)
+        cells[0][k] = memory_text(k < COLUMNS ? heads[k] : ratio_head);
+    for (int i = 0; i < t->count; i++)
+        if (together(&t->rows[i], first)) {
+            fill(t, &t->rows[i], cells[count], n);
+            if (!one_size(t, first)) {
+                char *longer = memory_format("%s, %lld rows", cells[count][1], (long long)t->rows[i].rows);
+                free(cells[count][1]);
+                cells[count][1] = longer;
+            }
+            count++;
+        }
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k <= COLUMNS; k++)
+            width[k] = text_width(cells[i][k]) > width[k] ? text_width(cells[i][k]) : width[k];
+    head(t, first, out);
+    for (int i = 0; i < count; i++) {
+        put(cells[i], width, out);
+        for (int k = 0; k <= COLUMNS; k++)
+            free(cells[i][k]);
+    }
+    free(cells);
+}
+
+static bool any_thin(const struct bench_table *t)
+{
+    for (int i = 0; i < t->count; i++) {
+        struct interval step = bench_step(&t->rows[i]), q = bench_ratio(&t->rows[i], bench_base(t, &t->rows[i]));
+        if ((step.count > 0 && step.coverage < 0.95) || (q.count > 0 && q.coverage < 0.95))
+            return true;
+    }
+    return false;
+}
+
+void bench_print(const struct bench_table *t, FILE *out)
+{
+    struct notes n = {0};
+    int most = 0;
+    for (int i = 0; i < t->count; i++) {
+        most = t->rows[i].ranks > most ? t->rows[i].ranks : most;
+        if (is_first(t, i))
+            put_group(t, &t->rows[i], &n, out);
+    }
+    fprintf(out, "\nstep: the slowest rank's, median over starts and steps, the first %d of a start left out; intervals of at least 95 %%%s\n", BENCH_WARM,
+            any_thin(t) ? ", but those with * of less: too few rounds" : "");
+    fputs("exposed, peak memory, bytes and energy are of starts of their own, which are not timed\n", out);
+    if (t->peak_flop_rate > 0)
+        fprintf(out, "MFU: against %.4g GFLOP/s, what one core reaches in a product of float32 matrices now\n", 1e-9 * t->peak_flop_rate);
+    if (most > t->cores && t->cores > 0)
+        fprintf(out, "%d ranks on %d core%s: they wait for each other's turn, and times say so\n", most, t->cores, t->cores == 1 ? "" : "s");
+    for (int i = 0; i < n.count; i++) {
+        char *text = text_copy(TEXT_TERMINAL, n.text[i]);
+        fprintf(out, "%s\n", text);
+        free(text);
+        free(n.text[i]);
+    }
+    fprintf(out, "%d rounds in %.0f s: %s\n", t->rounds, t->seconds, t->ended != NULL ? t->ended : "ended early");
+}
