@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness/launch/interrupt.h"
+#include "harness/run/memo.h"
 
 int64_t bench_fit_rows(double one, double two, double limit)
 {
@@ -24,6 +25,7 @@ static void set_rows(struct bench *b, int row, int64_t rows)
     r->tokens *= (double)global / (double)r->rows;
     r->flop *= (double)global / (double)r->rows;
     r->rows = c->global_rows = global;
+    memo_free(&b->items[row].memo); // another case
 }
 
 // NAN where the row is closed or its peak was not seen: then the row says why.

@@ -157,6 +157,7 @@ static bool start(struct bench *b, int row, int round, enum bench_purpose purpos
     struct run_settings settings = b->session.settings;
     settings.place = item->place;
     settings.template = template_of(b, row, purpose);
+    settings.memo = &item->memo;
     settings.context = &s;
     settings.tell = NULL;
     item->plan.marks = true;
@@ -311,6 +312,7 @@ void bench_items_free(struct bench *b)
         for (int p = 0; p < BENCH_PURPOSES; p++)
             template_free(b->items[i].templates[p]);
         plan_free(&b->items[i].plan);
+        memo_free(&b->items[i].memo);
     }
     free(b->items);
     free(b->energy_events);

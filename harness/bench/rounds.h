@@ -3,15 +3,17 @@
 #define HARNESS_BENCH_ROUNDS_H
 
 #include "harness/bench/bench.h"
+#include "harness/run/memo.h"
 
 // A start's purpose, which says what is preloaded besides the recorder: nothing; the heap probe; what sees bytes and waits.
 enum bench_purpose { BENCH_TIMED, BENCH_MEMORY, BENCH_TRAFFIC, BENCH_PURPOSES };
 
-// What a row runs. Borrowed: implementation, place. Owned: plan, of the one case, and the templates.
+// What a row runs. Borrowed: implementation, place. Owned: plan, of the one case, memo, and the templates.
 struct bench_item {
     const struct implementation *implementation;
     const struct fabric_place *place;
     struct plan plan;
+    struct run_memo memo;
     struct template *templates[BENCH_PURPOSES]; // made when they are needed
 };
 

@@ -98,7 +98,7 @@ void bench_seen_peak(const struct probe_case *by_rank, int ranks, int steps, str
     for (int r = 0; r < ranks; r++)
         for (int i = 0; i < by_rank[r].phase_count; i++) {
             const struct probe_phase *p = &by_rank[r].phases[i];
-            if (probe_trains(p->name) && p->step < steps && p->heap.peak + p->device.peak > most)
+            if (probe_trains(p->name) && p->step >= 0 && p->step < steps && p->heap.peak + p->device.peak > most)
                 most = p->heap.peak + p->device.peak;
         }
     *out = (struct bench_figure){.value = (double)most};

@@ -14,6 +14,7 @@ struct run_settings {
     const char *scratch;      // this run's temporary folder
     const char *launcher;     // NULL: the implementation's first
     const struct fabric_place *place; // NULL: this machine, as the launcher has it
+    struct run_memo *memo;    // of a plan of one case that is run again and again (harness/run/memo.h), or NULL
     struct template *template; // of the launcher `fork` (harness/launch/template.h): the session's, it outlives runs of one implementation
     double start_deadline_s;  // from a start to the first event
     double case_deadline_s;   // without a new event; ten times that in all

@@ -8,6 +8,7 @@
 #include "harness/run/counting.h"
 #include "harness/run/exposing.h"
 #include "harness/run/engine.h"
+#include "harness/run/memo.h"
 #include "harness/run/space.h"
 #include "harness/store/verdicts.h"
 
@@ -198,7 +199,7 @@ static int collect_results(struct service *s, int position, struct answer *answe
         if (e->plan->probes & (1u << PROBE_WAITS | 1u << PROBE_MPI))
             exposing_figures(j.probes, s->world_size, j.probe_error, answers, figures);
         double began_s = launch_now();
-        count = judge_case(&j, results, ENGINE_RESULTS - 1, e->state[index].digest);
+        count = memo_judge(e->settings->memo, &j, s->world_size, results, ENGINE_RESULTS - 1, e->state[index].digest);
         e->counts->checks_s += launch_now() - began_s;
         e->counts->own_s -= launch_now() - began_s;
         free(members);

@@ -1,0 +1,169 @@
+// fsdpmark bench as a command: mistakes, a real run of the reference beside an implementation that trains nothing, an interrupt, what is stored.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "harness/cli/tests/command.h"
+#include "harness/run/scratch.h"
+#include "harness/store/series.h"
+
+static struct command_result result;
+static char folder[] = "/tmp/fsdpmark-bench-XXXXXX";
+// Small enough that nothing takes time: the truth of a few hundred parameters.
+static const char workload[] = "name: mini\ntitle: t\nlayer: calibrated\nmodel: {kind: mlp, sizes: [16, 24, 8]}\nglobal_rows: 8\nsteps: 9\n"
+                               "optimizer: {kind: sgd, lr: 0.25}\nprogram:\n  - init\n  - steps 0 7\n  - observe s7 param\n  - train 8\n"
+                               "matrix:\n  ranks: [1, 2]\n  strategy: [none, full]\n";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    bool fine = command_folder(folder);
+    if (fine)
+        command_write(folder, "mini.yaml", workload);
+    return !fine;
+}
+static int remove_folder(void **state)
+{
+    (void)state;
+    scratch_remove(folder);
+    return 0;
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    static const struct { const char *words[10], *says; } wrong[] = {
+        {{"bench", "-i", "refernce"}, "refernce"},
+        {{"bench", "-w", "huge"}, "--workload: found 'huge', expected a file or one of medium, small, tiny"},
+        {{"bench", "-s", "zero3"}, "--strategy: found 'zero3', expected none, optimizer, grad, full or hybrid"},
+        {{"bench", "--batch", "most"}, "--batch: found 'most', expected equal or best"},
+        {{"bench", "--batch", "best"}, "--batch best: found without --memory"},
+        {{"bench", "--memory", "1GiB"}, "--memory: found without --batch best"},
+        {{"bench", "--batch", "best", "--memory", "much"}, "--memory: found 'much', expected "},
+        {{"bench", "--time", "0"}, "--time"},
+        {{"bench", "--json", "-", "--csv", "-"}, "found 2 reports for standard output"},
+        {{"bench", "-w", "mini.yaml", "-n", "3"}, "mini.yaml: found no case of 3 ranks, precision f32; its ranks are 1, 2"},
+        {{"bench", "-w", "mini.yaml", "-s", "hybrid"}, "found no case of 2 ranks, precision f32, strategy hybrid"},
+        {{"bench", "-i", "reference", "-i", "reference"}, "implementation reference: found twice"},
+        {{"bench", "-f", "nowhere"}, "nowhere"},
+        {{"bench", "-w", "unjudged.yaml"}, "expected what can be timed and judged"},
+    };
+    command_write(folder, "unjudged.yaml", "name: u\ntitle: t\nlayer: calibrated\nmodel: {kind: mlp, sizes: [16, 24, 8]}\nglobal_rows: 8\nsteps: 4\nprogram:\n  - steps 0 3\n");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        command_run(folder, wrong[i].words, 60, &result);
+        if (result.status != 2 || strstr(result.err, wrong[i].says) == NULL)
+            fail_msg("%s %s: status %d, said: %s", wrong[i].words[1], wrong[i].words[2], result.status, result.err);
+        assert_string_equal(result.out, "");
+    }
+}
+
+static json_t *row_of(json_t *rows, const char *implementation)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row)
+        if (strcmp(json_string_value(json_object_get(row, "implementation")), implementation) == 0)
+            return row;
+    fail_msg("no row of %s", implementation);
+    return NULL;
+}
+
+static double fact(json_t *row, const char *name) { return json_number_value(json_object_get(json_object_get(row, "facts"), name)); }
+
+// The null implementation is faster than any, and wrong.
+static void wrong_is_no_score(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"bench", "-i", "reference", "-i", "null", "-w", "mini.yaml", "--rounds", "3", "--time", "200", "--json", "bench.json", NULL};
+    char path[4200];
+    command_run(folder, words, 280, &result);
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "WRONG"));
+    snprintf(path, sizeof path, "%s/bench.json", folder);
+    json_t *all = json_load_file(path, 0, NULL), *rows = json_object_get(all, "rows"), *reference = row_of(rows, "reference"), *null = row_of(rows, "null");
+    assert_string_equal(json_string_value(json_object_get(reference, "verdict")), "PASS");
+    assert_string_equal(json_string_value(json_object_get(null, "verdict")), "WRONG");
+    assert_true(json_is_null(json_object_get(null, "step_s")));
+    assert_true(json_number_value(json_object_get(json_object_get(reference, "step_s"), "value")) > 0);
+    json_t *launches = json_object_get(reference, "launches");
+    assert_int_equal(json_array_size(launches), 3);
+    assert_int_equal(json_array_size(json_object_get(json_array_get(launches, 0), "seconds")), 6); // 8 timed steps, 2 of them warm
+    // 16 x 24 + 24 + 24 x 8 + 8 parameters; full: gathered twice, reduced once, half of each leaves the rank
+    assert_true(fact(reference, "parameters") == 608);
+    assert_true(fact(reference, "peak_bytes") > 608 * 4);
+    assert_true(fact(reference, "sent_bytes") >= 608 * 4 / 2 * 2);
+    json_decref(all);
+}
+
+static void samples_are_stored(void **state)
+{
+    (void)state;
+    struct store *store;
+    struct stored_serieses all;
+    struct error error = {0};
+    char path[4200];
+    snprintf(path, sizeof path, "%s/results.db", folder);
+    assert_true(store_open(path, true, &store, &error));
+    assert_true(store_load_series(store, 0, "bench", &all, &error));
+    assert_int_equal(all.count, 2);
+    for (int i = 0; i < all.count; i++) {
+        bool reference = strcmp(all.items[i].subject, "reference") == 0;
+        assert_int_equal(all.items[i].count, reference ? 18 : 0);
+        assert_string_equal(json_string_value(json_object_get(all.items[i].facts, "verdict")), reference ? "PASS" : "WRONG");
+        assert_string_equal(json_string_value(json_object_get(all.items[i].point, "strategy")), reference ? "full" : "full");
+    }
+    stored_series_free(&all);
+    store_close(store);
+}
+
+// Ends it after its first round, and finds the samples in the store.
+static void an_interrupt_keeps_what_there_is(void **state)
+{
+    (void)state;
+    char program[4096], path[4200], out[4200];
+    struct error error = {0};
+    struct store *store;
+    struct stored_serieses all = {0};
+    int status = 0, samples = 0;
+    assert_true(command_program(program));
+    snprintf(path, sizeof path, "%s/cut.db", folder);
+    snprintf(out, sizeof out, "%s/cut.out", folder);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (chdir(folder) != 0 || freopen(out, "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
+            _exit(99);
+        execl(program, program, "bench", "-w", "mini.yaml", "--no-probes", "--time", "1000", "--narrow", "0.0000001", "--store", path, (char *)NULL);
+        _exit(99);
+    }
+    for (double until = launch_now() + 200; samples == 0 && launch_now() < until; usleep(200000))
+        if (access(path, R_OK) == 0 && store_open(path, true, &store, &error)) {
+            if (store_load_series(store, 0, "bench", &all, &error)) {
+                samples = all.count > 0 ? all.items[0].count : 0;
+                stored_series_free(&all);
+            }
+            store_close(store);
+        }
+    assert_true(samples > 0);
+    kill(pid, SIGINT);
+    pid_t done = 0;
+    for (double until = launch_now() + 60; done != pid && launch_now() < until; usleep(10000))
+        done = waitpid(pid, &status, WNOHANG);
+    if (done != pid)
+        kill(pid, SIGKILL);
+    assert_int_equal(done, pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
+    command_slurp(out, result.out);
+    assert_non_null(strstr(result.out, "reference"));
+    assert_non_null(strstr(result.out, "interrupted"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mistakes), cmocka_unit_test(wrong_is_no_score), cmocka_unit_test(samples_are_stored),
+                                       cmocka_unit_test(an_interrupt_keeps_what_there_is)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
