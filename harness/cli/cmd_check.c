@@ -66,6 +66,8 @@ static bool read_waivers(const struct check_request *r, struct waiver_list *out,
 
 static bool read_fabric(struct check_request *r, struct fabric *fabric, struct error *error)
 {
+    if (r->fabric_name == NULL && r->launcher != NULL && strcmp(r->launcher, "srun") == 0)
+        r->fabric_name = "slurm";
     if (r->fabric_name == NULL)
         return true;
     if (!fabric_read(r->fabric_name, r->suite, fabric, error))
@@ -173,7 +175,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         {"tap", 0, OPTION_FLAG, &r.tap, NULL, "TAP on stdout, the table on stderr"},
         {"store", 0, OPTION_TEXT, &r.store, "FILE", "results database; default ~/.local/share/fsdpmark/results.db"},
         {"resume", 0, OPTION_INTEGER, &r.resume, "RUN", "go on with an interrupted run and its arguments"},
-        {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "fork, local or mpirun; default the implementation's first"},
+        {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "fork, local, mpirun or srun; default the implementation's first"},
         {"fabric", 'f', OPTION_TEXT, &r.fabric_name, "FABRIC", "what the ranks talk over: name, or path of a file; default this machine, as the launcher has it (docs/fabrics.md)"},
         {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, as mpirun reads them"},
         {"deadline", 0, OPTION_SECONDS, &r.deadline_s, "S", "seconds without an event that make a hang (60); a start gets three times that"},

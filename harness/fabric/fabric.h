@@ -53,6 +53,8 @@ const struct fabric *fabric_place_fabric(const struct fabric_place *p);
 // Rank r of n lives on host r * hosts / n.
 int fabric_place_host(const struct fabric_place *p, int rank, int ranks);
 const char *fabric_place_address(const struct fabric_place *p, int host);   // "10.x.y.z", of the fabric hosts as the host file has it; NULL: this machine itself
+const char *fabric_place_name(const struct fabric_place *p, int host);      // of a machine of a host file, of a node of Slurm; NULL
+const char *fabric_place_topology(const struct fabric_place *p, int host);  // Slurm's "switch.switch.node"; NULL: unknown
 const char *fabric_place_interface(const struct fabric_place *p, int host); // for GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME; NULL
 double fabric_place_rate(const struct fabric_place *p, int host);           // bit/s, 0: unknown
 // argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
@@ -65,7 +67,8 @@ char **fabric_place_forward(const struct fabric_place *p, char **argv, char *con
 // "NAME=VALUE" for every rank of a host; NULL at the end.
 const char *const *fabric_place_environment(const struct fabric_place *p, int host);
 
-// For the environment of a run: {"name", "title", "mca", "environment"}, of a virtual one also hosts, rates and tbf's sizes. New reference.
+// For the environment of a run: {"name", "title", "mca", "environment"}, of a virtual one also hosts, rates and tbf's sizes, of one of several
+// machines "nodes": [{"name", "topology" (Slurm)}]. New reference.
 json_t *fabric_stamp(const struct fabric_place *p);
 
 // The hidden modes `fsdpmark __enter PLACE HOST COMMAND...` and, for mpirun, `fsdpmark __agent PLACE ADDRESS COMMAND...`.

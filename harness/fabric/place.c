@@ -19,7 +19,7 @@
 
 static const double OPEN_DEADLINE_S = 60, CLOSE_DEADLINE_S = 5;
 
-struct host { char address[64], **enter, **environment; };
+struct host { char name[64], address[64], topology[200], **enter, **environment; };
 
 struct fabric_place {
     const struct fabric *fabric;
@@ -27,6 +27,7 @@ struct fabric_place {
     struct host *host;     // (hosts)
     char subnet[32];       // "" where all is this machine
     char *agent;
+    bool has_pmix;         // of Slurm
     pid_t holder;          // -1: none
     int lifeline;
 };
@@ -114,6 +115,17 @@ static void describe_here(struct fabric_place *p, int h, const char *name)
     p->host[h].environment = words((const char *const *)p->fabric->environment);
 }
 
+// On other machines the interface is another: none named, so that each rank looks for its own (harness/launch/rank.c).
+static void describe_there(struct fabric_place *p, int h, const char *name, const char *address)
+{
+    static const char *const none[] = {NULL}, *const unnamed[] = {"GLOO_SOCKET_IFNAME=", "NCCL_SOCKET_IFNAME=", NULL};
+    struct host *host = &p->host[h];
+    snprintf(host->name, sizeof host->name, "%s", name);
+    snprintf(host->address, sizeof host->address, "%s", address);
+    host->enter = words(none);
+    host->environment = argv_append(words(unnamed), (const char *const *)p->fabric->environment);
+}
+
 static bool open_here(struct fabric_place *p)
 {
     p->hosts = 1;
@@ -129,10 +141,40 @@ static bool open_hosts(struct fabric_place *p, struct error *error)
     p->hosts = hostfile_read(p->fabric->hostfile, names, &own);
     p->host = memory_zeros((size_t)p->hosts + 1, sizeof *p->host);
     for (int h = 0; h < p->hosts; h++) {
-        describe_here(p, h, names[h]);
+        describe_there(p, h, names[h], names[h]);
         free(names[h]);
     }
     return own.text[0] == 0 || error_set(error, "%s", own.text);
+}
+
+// Open MPI's options are variables there, since srun has none for it.
+static void add_slurm(struct fabric_place *p, struct host *host)
+{
+    const char *const pmix[] = {p->has_pmix && getenv("SLURM_MPI_TYPE") == NULL ? "SLURM_MPI_TYPE=pmix" : NULL, NULL};
+    host->environment = argv_append(host->environment, pmix);
+    for (char *const *option = p->fabric->mca; *option != NULL; option++) {
+        char *pair = memory_format("OMPI_MCA_%s", *option);
+        const char *const one[] = {pair, NULL};
+        host->environment = argv_append(host->environment, one);
+        free(pair);
+    }
+}
+
+static bool open_slurm(struct fabric_place *p, const char *program, struct error *error)
+{
+    struct slurm_job job;
+    struct error own = {0};
+    if (!slurm_open(program, &job, &own))
+        return error_set(error, "fabric %s: %s", p->fabric->name, own.text);
+    p->hosts = job.count;
+    p->has_pmix = job.has_pmix;
+    p->host = memory_zeros((size_t)p->hosts, sizeof *p->host);
+    for (int h = 0; h < p->hosts; h++) {
+        describe_there(p, h, job.nodes[h].name, h == 0 ? job.address : job.nodes[h].name);
+        add_slurm(p, &p->host[h]);
+        snprintf(p->host[h].topology, sizeof p->host[h].topology, "%s", job.nodes[h].topology);
+    }
+    return true;
 }
 
 bool fabric_open(const struct fabric *f, int hosts, const char *program, struct fabric_place **out, struct error *error)
@@ -145,6 +187,7 @@ bool fabric_open(const struct fabric *f, int hosts, const char *program, struct 
     switch (f->kind) {
     case FABRIC_VIRTUAL: ok = open_virtual(p, hosts > 0 ? hosts : f->hosts, program, error); break;
     case FABRIC_HOSTS: ok = open_hosts(p, error); break;
+    case FABRIC_SLURM: ok = open_slurm(p, program, error); break;
     default: ok = open_here(p); break;
     }
     if (ok)
@@ -185,6 +228,8 @@ bool fabric_place_up(const struct fabric_place *p)
 int fabric_place_hosts(const struct fabric_place *p) { return p->hosts; }
 const struct fabric *fabric_place_fabric(const struct fabric_place *p) { return p->fabric; }
 int fabric_place_host(const struct fabric_place *p, int rank, int ranks) { return (int)((long)rank * p->hosts / ranks); }
+const char *fabric_place_name(const struct fabric_place *p, int host) { return p->host[host].name[0] ? p->host[host].name : NULL; }
+const char *fabric_place_topology(const struct fabric_place *p, int host) { return p->host[host].topology[0] ? p->host[host].topology : NULL; }
 const char *fabric_place_address(const struct fabric_place *p, int host) { return p->host[host].address[0] ? p->host[host].address : NULL; }
 const char *fabric_place_interface(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL && host < p->hosts ? "eth0" : NULL; }
 double fabric_place_rate(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL ? topology_rate(p->fabric, host) : 0; }

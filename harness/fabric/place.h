@@ -40,6 +40,13 @@ int hostfile_read(const char *path, char *names[FABRIC_HOSTS_MOST], struct error
 // Bytes that a link of this rate lets through at once after a rest.
 long topology_burst(const struct fabric *f, double rate_bits);
 
+// The job of Slurm that this process is in.
+struct slurm_node { char name[64], topology[200]; bool seen, has_program; };
+struct slurm_job { int count; struct slurm_node nodes[FABRIC_HOSTS_MOST]; char address[64]; bool has_pmix; };
+// NULL: this is in one. Else "reason; remedy", owned by the caller.
+char *slurm_unavailable(void);
+bool slurm_open(const char *program, struct slurm_job *out, struct error *error);
+
 void place_id(pid_t holder, char id[PLACE_ID]);
 // True where the holder named so lives.
 bool place_lives(const char *id, pid_t *holder);
