@@ -27,10 +27,13 @@ struct fabric {
     long burst_bytes, limit_bytes;  // of tbf; a burst of 0 is 10 ms of the rate, 64 KiB at least
     // hosts
     char *hostfile;
+    char *agent;                    // mpirun's launch agent, a command and its words; NULL: Open MPI's own, ssh
 };
 
 bool fabric_read(const char *name_or_path, const char *suite, struct fabric *out, struct error *error);
 void fabric_free(struct fabric *f);
+// Options of a command that go before what the file of a fabric of the kind hosts says (NULL: none), and whether its host file is one.
+bool fabric_hosts(struct fabric *f, const char *hostfile, const char *agent, struct error *error);
 // For `list`.
 bool fabric_list(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
 // NULL: can be had here. Else "reason; remedy", owned by the caller.
@@ -56,6 +59,8 @@ const char *fabric_place_address(const struct fabric_place *p, int host);   // "
 const char *fabric_place_name(const struct fabric_place *p, int host);      // of a machine of a host file, of a node of Slurm; NULL
 const char *fabric_place_topology(const struct fabric_place *p, int host);  // Slurm's "switch.switch.node"; NULL: unknown
 const char *fabric_place_interface(const struct fabric_place *p, int host); // for GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME; NULL
+// NULL: the hosts may hold so many ranks. Else why not, owned by the caller.
+char *fabric_place_crowded(const struct fabric_place *p, int ranks);
 double fabric_place_rate(const struct fabric_place *p, int host);           // bit/s, 0: unknown
 // argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
 const char *const *fabric_place_enter(const struct fabric_place *p, int host);

@@ -2,6 +2,7 @@
 //
 // Only the virtual fabric makes something. The addresses of a place carry the pid of its holder, so that those of two places differ in what
 // they print; they could be the same, since no place sees another's.
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 
 static const double OPEN_DEADLINE_S = 60, CLOSE_DEADLINE_S = 5;
 
-struct host { char name[64], address[64], topology[200], **enter, **environment; };
+struct host { int slots; char name[64], address[64], topology[200], **enter, **environment; };
 
 struct fabric_place {
     const struct fabric *fabric;
@@ -136,15 +137,16 @@ static bool open_here(struct fabric_place *p)
 
 static bool open_hosts(struct fabric_place *p, struct error *error)
 {
-    char *names[FABRIC_HOSTS_MOST] = {0};
-    struct error own = {0};
-    p->hosts = hostfile_read(p->fabric->hostfile, names, &own);
-    p->host = memory_zeros((size_t)p->hosts + 1, sizeof *p->host);
+    struct hostfile file;
+    if (!hostfile_read(p->fabric->hostfile, &file, error))
+        return false;
+    p->hosts = file.count;
+    p->host = memory_zeros((size_t)p->hosts, sizeof *p->host);
     for (int h = 0; h < p->hosts; h++) {
-        describe_there(p, h, names[h], names[h]);
-        free(names[h]);
+        describe_there(p, h, file.machines[h].name, file.machines[h].name);
+        p->host[h].slots = file.machines[h].slots;
     }
-    return own.text[0] == 0 || error_set(error, "%s", own.text);
+    return true;
 }
 
 // Open MPI's options are variables there, since srun has none for it.
@@ -236,6 +238,23 @@ double fabric_place_rate(const struct fabric_place *p, int host) { return p->fab
 const char *const *fabric_place_enter(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].enter; }
 const char *const *fabric_place_environment(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].environment; }
 
+static int ranks_on(const struct fabric_place *p, int host, int ranks)
+{
+    int count = 0;
+    for (int r = 0; r < ranks; r++)
+        count += fabric_place_host(p, r, ranks) == host;
+    return count;
+}
+
+char *fabric_place_crowded(const struct fabric_place *p, int ranks)
+{
+    for (int h = 0; h < p->hosts; h++)
+        if (p->host[h].slots > 0 && ranks_on(p, h, ranks) > p->host[h].slots)
+            return memory_format("%d ranks on %d machines are %d on %s, which has slots=%d in %s", ranks, p->hosts, ranks_on(p, h, ranks), p->host[h].name,
+                                 p->host[h].slots, p->fabric->hostfile);
+    return NULL;
+}
+
 // ---- mpirun ----
 
 // "10.1.2.1:2,10.1.2.2:2": the hosts that have ranks, with their number.
@@ -243,9 +262,7 @@ static char *host_list(const struct fabric_place *p, int ranks)
 {
     char *list = memory_text("");
     for (int h = 0; h < p->hosts; h++) {
-        int slots = 0;
-        for (int r = 0; r < ranks; r++)
-            slots += fabric_place_host(p, r, ranks) == h;
+        int slots = ranks_on(p, h, ranks);
         char *longer = memory_format("%s%s%s:%d", list, list[0] ? "," : "", p->host[h].address, slots);
         if (slots > 0) {
             free(list);
@@ -310,10 +327,22 @@ char **fabric_place_forward(const struct fabric_place *p, char **argv, char *con
     return argv;
 }
 
-static char **mpirun_hosts(const struct fabric_place *p)
+// The remote launcher by name, since in a job of Slurm mpirun would take another. An address is no name to be cut at its first dot.
+static char **mpirun_hosts(const struct fabric_place *p, int ranks)
 {
-    const char *const head[] = {"--hostfile", p->fabric->hostfile, "--map-by", "slot", NULL};
-    return argv_append(NULL, head);
+    struct in6_addr any;
+    bool has_address = false;
+    char *hosts = host_list(p, ranks), **argv;
+    const char *const head[] = {"--host", hosts, "--map-by", "slot", "--mca", "plm", "rsh", NULL};
+    argv = argv_append(NULL, head);
+    for (int h = 0; h < p->hosts; h++)
+        has_address |= inet_pton(AF_INET, p->host[h].address, &any) == 1 || inet_pton(AF_INET6, p->host[h].address, &any) == 1;
+    if (has_address)
+        argv = append_mca(argv, "orte_keep_fqdn_hostnames", "1");
+    if (p->fabric->agent != NULL)
+        argv = append_mca(argv, "plm_rsh_agent", p->fabric->agent);
+    free(hosts);
+    return argv;
 }
 
 static char **mpirun_here(void)
@@ -325,5 +354,5 @@ static char **mpirun_here(void)
 char **fabric_place_mpirun(const struct fabric_place *p, int ranks)
 {
     enum fabric_kind kind = p->fabric->kind;
-    return append_own(kind == FABRIC_VIRTUAL ? mpirun_virtual(p, ranks) : kind == FABRIC_HOSTS ? mpirun_hosts(p) : mpirun_here(), p->fabric);
+    return append_own(kind == FABRIC_VIRTUAL ? mpirun_virtual(p, ranks) : kind == FABRIC_HOSTS ? mpirun_hosts(p, ranks) : mpirun_here(), p->fabric);
 }
