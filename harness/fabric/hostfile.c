@@ -51,7 +51,7 @@ static bool read_machine(const struct line *at, char *text, struct hostfile *out
     for (int m = 0; m < out->count; m++)
         if (strcmp(out->machines[m].name, name) == 0)
             return complain(at, "found '%s' again, expected each machine once", name);
-    struct machine *machine = &out->machines[out->count++];
+    struct hostfile_machine *machine = &out->machines[out->count++];
     snprintf(machine->name, sizeof machine->name, "%s", name);
     if (!read_slots(at, slots, &machine->slots))
         return false;

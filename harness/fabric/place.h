@@ -36,8 +36,8 @@ bool topology_make(const struct place_plan *plan, struct error *error);
 double topology_rate(const struct fabric *f, int host);
 
 // The machines of a host file. Errors: "FILE:LINE: found ..., expected ...".
-struct machine { char name[64]; int slots; };
-struct hostfile { int count; struct machine machines[FABRIC_HOSTS_MOST]; };
+struct hostfile_machine { char name[64]; int slots; };
+struct hostfile { int count; struct hostfile_machine machines[FABRIC_HOSTS_MOST]; };
 bool hostfile_read(const char *path, struct hostfile *out, struct error *error);
 // Bytes that a link of this rate lets through at once after a rest.
 long topology_burst(const struct fabric *f, double rate_bits);
