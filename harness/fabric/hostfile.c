@@ -76,7 +76,7 @@ bool hostfile_read(const char *path, struct hostfile *out, struct error *error)
     if (ok && ferror(file))
         ok = complain(&at, "cannot be read: %s", strerror(errno));
     else if (ok && out->count == 0)
-        ok = complain(&at, "found no machine in %d lines, expected 'NAME slots=N' in each", at.number - 1);
+        ok = error_set(error, "%s:1: found no machine in %d lines, expected 'NAME slots=N' in each", path, at.number - 1);
     fclose(file);
     return ok;
 }

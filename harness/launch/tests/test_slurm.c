@@ -86,6 +86,21 @@ static void start_there(struct place *p, const char *script, int ranks, struct l
         fail_msg("%s", error.text);
 }
 
+// Waits for the processes of a start; what srun said where it ended instead.
+static void await_started(struct place *p, struct launch *l, int least)
+{
+    char path[128], text[1000] = "";
+    for (double until = launch_now() + 2 * PATIENCE_S; survivors(p->marker) < least && !l->over && launch_now() < until; launch_poll(l))
+        usleep(10000);
+    snprintf(path, sizeof path, "%s/launcher.log", p->folder);
+    FILE *file = survivors(p->marker) < least ? fopen(path, "re") : NULL;
+    if (file != NULL) {
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
+        fail_msg("%d processes, expected %d at least; srun: %s", survivors(p->marker), least, text);
+    }
+}
+
 // 5 ranks of 2 nodes: r * 2 / 5.
 static void ranks_are_spread(void **state)
 {
@@ -127,7 +142,7 @@ static void a_stop_ends_all(void **state)
     struct place *p = *state;
     struct launch l;
     start_there(p, stubborn, 2, &l);
-    await_survivors(p->marker, 6, 20);
+    await_started(p, &l, 6);
     launch_stop(&l, 2);
     assert_true(l.over);
     await_survivors(p->marker, 0, 0);
@@ -142,7 +157,7 @@ static void a_killed_srun_leaves_none(void **state)
     struct place *p = *state;
     struct launch l;
     start_there(p, "sleep 600; echo", 2, &l);
-    await_survivors(p->marker, 4, 20); // srun has the marker too
+    await_started(p, &l, 6); // sruns, ranks and their parents
     kill(l.keeper, SIGKILL);
     await_over(&l);
     scratch_remove(p->folder); // as the harness does where it has no answer
