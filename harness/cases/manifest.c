@@ -98,7 +98,7 @@ static bool read_variants(struct reading *r, const struct field *f, const struct
 
 #define TEXTS(member) FIELD_LIST, .offset = offsetof(struct implementation, member.items), \
     .count_offset = offsetof(struct implementation, member.count), .span = sizeof(char *), .element = &text_field, .release = release_text
-static const char *const launcher_names[] = {"fork", "local", "mpirun", NULL};
+static const char *const launcher_names[] = {"fork", "local", "mpirun", "srun", NULL};
 static const char *const sharded_layout_names[] = {"per_parameter", "flat", NULL};
 static const struct field manifest_fields[] = {
     {"name", FIELD_STRING, IN(name), .optional = true},

@@ -9,7 +9,7 @@
 struct check_request {
     struct option_list implementations;
     bool all;                     // every implementation of the suite that is a subject
-    const char *profile, *pattern, *case_file, *suite, *launcher, *waivers, *probes, *counters, *fabric_name, *hostfile;
+    const char *profile, *pattern, *case_file, *suite, *launcher, *waivers, *probes, *counters, *fabric_name, *hostfile, *agent;
     int64_t seed, random;
     double deadline_s, budget;
     bool ungated, no_waivers;

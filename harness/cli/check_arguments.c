@@ -10,7 +10,7 @@
 #define FLAG(name, member) {name, 'f', offsetof(struct check_request, member)}
 static const struct { const char *name; char kind; size_t offset; } arguments[] = {
     TEXT("profile", profile), TEXT("pattern", pattern), TEXT("case_file", case_file), TEXT("suite", suite), TEXT("launcher", launcher),
-    TEXT("waivers", waivers), TEXT("probes", probes), TEXT("counters", counters), TEXT("fabric", fabric_name), TEXT("hostfile", hostfile),
+    TEXT("waivers", waivers), TEXT("probes", probes), TEXT("counters", counters), TEXT("fabric", fabric_name), TEXT("hostfile", hostfile), TEXT("agent", agent),
     INTEGER("seed", seed), INTEGER("random", random), REAL("deadline_s", deadline_s), REAL("budget", budget),
     FLAG("no_gate", ungated), FLAG("no_waivers", no_waivers), FLAG("all_implementations", all),
 };

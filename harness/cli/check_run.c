@@ -80,6 +80,17 @@ static void skip_all(struct check_subjects *subjects, const struct fabric *fabri
             subjects->items[i].absent = memory_format("fabric %s cannot be had here: %s", fabric->name, reason);
 }
 
+// So is a case that the machines of the fabric have no room for.
+static void skip_crowded(struct check_subjects *subjects, const struct fabric_place *place)
+{
+    for (int i = 0; i < subjects->count; i++)
+        for (int c = 0; c < subjects->items[i].plan.count; c++) {
+            struct planned_case *planned = &subjects->items[i].plan.cases[c];
+            if (planned->skip == NULL)
+                planned->skip = fabric_place_crowded(place, planned->c.world_size);
+        }
+}
+
 // False: nothing can run. *place stays NULL where there is none to be had, or none was asked for.
 static bool open_place(const struct cli *cli, const struct check_request *r, struct check_subjects *subjects, struct fabric_place **place,
                        struct error *error)
@@ -89,6 +100,8 @@ static bool open_place(const struct cli *cli, const struct check_request *r, str
     if (reason != NULL)
         skip_all(subjects, r->fabric, reason);
     bool ok = r->fabric == NULL || reason != NULL || fabric_open(r->fabric, 0, cli->program, place, error);
+    if (ok && *place != NULL)
+        skip_crowded(subjects, *place);
     free(reason);
     return ok;
 }

@@ -66,18 +66,14 @@ static bool read_waivers(const struct check_request *r, struct waiver_list *out,
 
 static bool read_fabric(struct check_request *r, struct fabric *fabric, struct error *error)
 {
+    if (r->fabric_name == NULL && r->launcher != NULL && strcmp(r->launcher, "srun") == 0)
+        r->fabric_name = "slurm";
     if (r->fabric_name == NULL)
         return true;
     if (!fabric_read(r->fabric_name, r->suite, fabric, error))
         return false;
     r->fabric = fabric;
-    if (r->hostfile != NULL && fabric->kind != FABRIC_HOSTS)
-        return error_set(error, "--hostfile: found with fabric %s, expected one of the kind hosts", fabric->name);
-    if (r->hostfile != NULL) {
-        free(fabric->hostfile);
-        fabric->hostfile = memory_text(r->hostfile);
-    }
-    return true;
+    return fabric_hosts(fabric, r->hostfile, r->agent, error);
 }
 
 static int check(const struct cli *cli, struct check_request *r, const char *store)
@@ -147,7 +143,7 @@ static bool resumes_alone(const struct command *command, const struct check_requ
         {"implementation", r->implementations.count > 0}, {"all-implementations", r->all}, {"waivers", r->waivers != NULL},
         {"no-waivers", r->no_waivers}, {"profile", r->profile != NULL}, {"pattern", r->pattern != NULL},
         {"case", r->case_file != NULL}, {"random", r->random != 0}, {"seed", r->seed != 0}, {"launcher", r->launcher != NULL}, {"no-gate", r->ungated}, {"probes", r->probes != NULL},
-        {"counters", r->counters != NULL}, {"fabric", r->fabric_name != NULL}, {"hostfile", r->hostfile != NULL},
+        {"counters", r->counters != NULL}, {"fabric", r->fabric_name != NULL}, {"hostfile", r->hostfile != NULL}, {"agent", r->agent != NULL},
     };
     for (size_t i = 0; r->resume != 0 && i < sizeof others / sizeof *others; i++)
         if (others[i].given)
@@ -173,9 +169,10 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         {"tap", 0, OPTION_FLAG, &r.tap, NULL, "TAP on stdout, the table on stderr"},
         {"store", 0, OPTION_TEXT, &r.store, "FILE", "results database; default ~/.local/share/fsdpmark/results.db"},
         {"resume", 0, OPTION_INTEGER, &r.resume, "RUN", "go on with an interrupted run and its arguments"},
-        {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "fork, local or mpirun; default the implementation's first"},
+        {"launcher", 0, OPTION_TEXT, &r.launcher, "NAME", "fork, local, mpirun or srun; default the implementation's first"},
         {"fabric", 'f', OPTION_TEXT, &r.fabric_name, "FABRIC", "what the ranks talk over: name, or path of a file; default this machine, as the launcher has it (docs/fabrics.md)"},
-        {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, as mpirun reads them"},
+        {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, 'NAME slots=N' in each line (docs/fabrics.md)"},
+        {"agent", 0, OPTION_TEXT, &r.agent, "COMMAND", "how mpirun reaches the machines of the fabric hosts; default ssh"},
         {"deadline", 0, OPTION_SECONDS, &r.deadline_s, "S", "seconds without an event that make a hang (60); a start gets three times that"},
         {"budget", 0, OPTION_RATIO, &r.budget, "X", "ratio to the measured noise allowed in the calibrated layer"},
         {"probes", 0, OPTION_TEXT, &r.probes, "LIST", "none, or some of heap,socket,mpi,nccl,cuda,papi,wait; default as the profile says (docs/probes.md)"},

@@ -18,8 +18,10 @@ static int list(const struct cli *cli, const char *suite, const char *hostfile)
     for (int i = 0; ok && i < names.count && !interrupt_signal(); i++) {
         if (!(ok = fabric_read(names.items[i], suite, &f, &error)))
             break;
-        if (f.kind == FABRIC_HOSTS && hostfile != NULL)
-            f.hostfile = strdup(hostfile);
+        if (f.kind == FABRIC_HOSTS && !(ok = fabric_hosts(&f, hostfile, NULL, &error)))
+            fabric_free(&f);
+        if (!ok)
+            break;
         char *reason = fabric_unavailable(&f);
         printf("%-20s %-6s %s\n", f.name, reason == NULL ? "has" : "lacks", f.title);
         if (reason != NULL)
@@ -60,15 +62,17 @@ static void describe(const struct fabric_place *p)
     fflush(stdout);
 }
 
-static int hold(const struct cli *cli, const char *suite, const char *name, const char *hostfile, int hosts)
+static int hold(const struct cli *cli, const char *suite, const char *name, const char *hostfile, const char *agent, int hosts)
 {
     struct error error = {0};
     struct fabric f;
     struct fabric_place *place = NULL;
     if (!fabric_read(name, suite, &f, &error))
         return options_bad(cli->command, "%s", error.text);
-    if (f.kind == FABRIC_HOSTS && hostfile != NULL)
-        f.hostfile = strdup(hostfile);
+    if (!fabric_hosts(&f, hostfile, agent, &error)) {
+        fabric_free(&f);
+        return options_bad(cli->command, "%s", error.text);
+    }
     char *reason = fabric_unavailable(&f);
     int status = 0;
     if (reason != NULL)
@@ -89,12 +93,13 @@ static int hold(const struct cli *cli, const char *suite, const char *name, cons
 
 int cmd_fabric(const struct cli *cli, int argc, char **argv)
 {
-    const char *given = NULL, *hostfile = NULL, *word = "";
+    const char *given = NULL, *hostfile = NULL, *agent = NULL, *word = "";
     int64_t hosts = 0;
     int words;
     const struct option table[] = {
         {"hosts", 0, OPTION_INTEGER, &hosts, "N", "hosts of a virtual fabric; default as its file says"},
-        {"hostfile", 0, OPTION_TEXT, &hostfile, "FILE", "machines of the fabric hosts, as mpirun reads them"},
+        {"hostfile", 0, OPTION_TEXT, &hostfile, "FILE", "machines of the fabric hosts, 'NAME slots=N' in each line (docs/fabrics.md)"},
+        {"agent", 0, OPTION_TEXT, &agent, "COMMAND", "how mpirun reaches the machines of the fabric hosts; default ssh"},
         {"suite", 0, OPTION_TEXT, &given, "FOLDER", "the suite"},
         {0},
     };
@@ -104,7 +109,7 @@ int cmd_fabric(const struct cli *cli, int argc, char **argv)
     if (hosts > FABRIC_HOSTS_MOST)
         return options_bad(cli->command, "--hosts: found %lld, expected %d at most", (long long)hosts, FABRIC_HOSTS_MOST);
     char *suite = cli_suite(cli, given);
-    int status = suite == NULL ? 2 : word[0] ? hold(cli, suite, word, hostfile, (int)hosts) : list(cli, suite, hostfile);
+    int status = suite == NULL ? 2 : word[0] ? hold(cli, suite, word, hostfile, agent, (int)hosts) : list(cli, suite, hostfile);
     free(suite);
     return status;
 }

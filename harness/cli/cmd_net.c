@@ -18,7 +18,7 @@ static const double SECONDS = 60, LINE_SECONDS = 240; // emulated lines are slow
 enum { FEW = 4 }; // sizes that are given and no more than that are those of all measures
 
 struct request {
-    const char *fabric, *hostfile, *sizes, *measures, *case_file, *pattern, *json, *csv, *figures, *store, *suite, *corrupt;
+    const char *fabric, *hostfile, *agent, *sizes, *measures, *case_file, *pattern, *json, *csv, *figures, *store, *suite, *corrupt;
     int64_t ranks, hosts, starts, within, seed;
     double seconds, narrow;
     bool keep, bare;
@@ -198,7 +198,8 @@ static int on_place(const struct cli *cli, const struct request *r, const struct
     struct net_units units = {0};
     struct net_plan plan = {0};
     char *worker = memory_format("%s/fsdpmark-net", getenv("FSDPMARK_BUILD"));
-    struct net_settings s = {.program = cli->program, .worker = worker, .launcher = "mpirun", .place = place, 
+    const char *launcher = fabric_refuses(fabric_place_fabric(place), "mpirun") == NULL ? "mpirun" : "srun";
+    struct net_settings s = {.program = cli->program, .worker = worker, .launcher = launcher, .place = place,
                              .starts = (int)r->starts, .narrow = r->narrow, .seed = (uint64_t)r->seed};
     bool wanted = r->case_file != NULL || r->pattern != NULL;
     bool ok = choose_ranks(r, &s, &error) && (!wanted || net_units_read(r->case_file, r->pattern, r->suite, &units, &error)) &&
@@ -224,9 +225,9 @@ static int net(const struct cli *cli, const struct request *r, const char *store
     struct fabric_place *place;
     if (!fabric_read(r->fabric, r->suite, &fabric, &error))
         return options_bad(cli->command, "%s", error.text);
-    if (r->hostfile != NULL) {
-        free(fabric.hostfile);
-        fabric.hostfile = memory_text(r->hostfile);
+    if (!fabric_hosts(&fabric, r->hostfile, r->agent, &error)) {
+        fabric_free(&fabric);
+        return options_bad(cli->command, "%s", error.text);
     }
     char *reason = fabric_unavailable(&fabric);
     if (reason == NULL && fabric.kind == FABRIC_NCCL)
@@ -251,7 +252,8 @@ int cmd_net(const struct cli *cli, int argc, char **argv)
     const struct option table[] = {
         {"fabric", 'f', OPTION_TEXT, &r.fabric, "FABRIC", "what to measure: name, or path of a file (shm)"},
         {"hosts", 0, OPTION_INTEGER, &r.hosts, "N", "hosts of a virtual fabric; default as it says"},
-        {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, as mpirun reads them"},
+        {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, 'NAME slots=N' in each line (docs/fabrics.md)"},
+        {"agent", 0, OPTION_TEXT, &r.agent, "COMMAND", "how mpirun reaches the machines of the fabric hosts; default ssh"},
         {"ranks", 'n', OPTION_INTEGER, &r.ranks, "N", "ranks; default one a host, on one machine one a core, 2 to 8"},
         {"sizes", 0, OPTION_TEXT, &r.sizes, "SIZES", "bytes of the whole buffer, as 8..16M, 1K..1M*4 or 64K,1M; default from 8 as far as the line allows"},
         {"measure", 'm', OPTION_TEXT, &r.measures, "LIST", "all, or some of sweep,directions,links,mixed,forms,shards,alignment,together,tiers,compute,units (all)"},

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/fabric/fabric.h"
+#include "harness/fabric/place.h"
 #include "harness/launch/launch.h"
 #include "harness/protocol/memory.h"
 
@@ -52,15 +52,6 @@ static char *no_hosts(const struct fabric *f)
     return no_mpirun();
 }
 
-static char *no_slurm(void)
-{
-    static const char *const command[] = {"sinfo", "--noheader", "--format=%P %D %t", NULL};
-    char text[400];
-    if (asks(command, text, sizeof text))
-        return NULL;
-    return memory_format("%s; remedy: a node of a Slurm cluster, or sbatch", text[0] ? text : "sinfo found no node");
-}
-
 static char *no_gpu(void)
 {
     static const char *const command[] = {"nvidia-smi", "-L", NULL};
@@ -87,7 +78,7 @@ char *fabric_unavailable(const struct fabric *f)
     case FABRIC_SHM: return no_mpirun();
     case FABRIC_VIRTUAL: return no_namespaces(f);
     case FABRIC_HOSTS: return no_hosts(f);
-    case FABRIC_SLURM: return no_slurm();
+    case FABRIC_SLURM: return slurm_unavailable();
     case FABRIC_NCCL: return no_gpu();
     case FABRIC_UCX: return no_ucx();
     default: return NULL;
@@ -96,13 +87,13 @@ char *fabric_unavailable(const struct fabric *f)
 
 const char *fabric_refuses(const struct fabric *f, const char *launcher)
 {
-    bool is_mpirun = strcmp(launcher, "mpirun") == 0, is_local = strcmp(launcher, "local") == 0;
+    bool is_mpirun = strcmp(launcher, "mpirun") == 0, is_local = strcmp(launcher, "local") == 0, is_srun = strcmp(launcher, "srun") == 0;
     switch (f->kind) {
     case FABRIC_SHM: return is_mpirun ? NULL : "mpirun, since it is Open MPI's shared memory";
     case FABRIC_UCX: return is_mpirun ? NULL : "mpirun, since it is a transport of Open MPI";
     case FABRIC_HOSTS: return is_mpirun ? NULL : "mpirun, which reaches other machines";
-    case FABRIC_SLURM: return strcmp(launcher, "srun") == 0 ? NULL : "srun";
+    case FABRIC_SLURM: return is_srun ? NULL : "srun, which reaches the nodes of the job";
     case FABRIC_VIRTUAL: return is_mpirun || is_local ? NULL : "mpirun or local, since a template forks where it is and its hosts are several";
-    default: return NULL;
+    default: return is_srun ? "a launcher of this machine, since srun is that of the fabric slurm" : NULL;
     }
 }

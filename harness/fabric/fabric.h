@@ -27,10 +27,13 @@ struct fabric {
     long burst_bytes, limit_bytes;  // of tbf; a burst of 0 is 10 ms of the rate, 64 KiB at least
     // hosts
     char *hostfile;
+    char *agent;                    // mpirun's launch agent, a command and its words; NULL: Open MPI's own, ssh
 };
 
 bool fabric_read(const char *name_or_path, const char *suite, struct fabric *out, struct error *error);
 void fabric_free(struct fabric *f);
+// Options of a command that go before what the file of a fabric of the kind hosts says (NULL: none), and whether its host file is one.
+bool fabric_hosts(struct fabric *f, const char *hostfile, const char *agent, struct error *error);
 // For `list`.
 bool fabric_list(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
 // NULL: can be had here. Else "reason; remedy", owned by the caller.
@@ -53,7 +56,11 @@ const struct fabric *fabric_place_fabric(const struct fabric_place *p);
 // Rank r of n lives on host r * hosts / n.
 int fabric_place_host(const struct fabric_place *p, int rank, int ranks);
 const char *fabric_place_address(const struct fabric_place *p, int host);   // "10.x.y.z", of the fabric hosts as the host file has it; NULL: this machine itself
+const char *fabric_place_name(const struct fabric_place *p, int host);      // of a machine of a host file, of a node of Slurm; NULL
+const char *fabric_place_topology(const struct fabric_place *p, int host);  // Slurm's "switch.switch.node"; NULL: unknown
 const char *fabric_place_interface(const struct fabric_place *p, int host); // for GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME; NULL
+// NULL: the hosts may hold so many ranks. Else why not, owned by the caller.
+char *fabric_place_crowded(const struct fabric_place *p, int ranks);
 double fabric_place_rate(const struct fabric_place *p, int host);           // bit/s, 0: unknown
 // argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
 const char *const *fabric_place_enter(const struct fabric_place *p, int host);
@@ -65,7 +72,8 @@ char **fabric_place_forward(const struct fabric_place *p, char **argv, char *con
 // "NAME=VALUE" for every rank of a host; NULL at the end.
 const char *const *fabric_place_environment(const struct fabric_place *p, int host);
 
-// For the environment of a run: {"name", "title", "mca", "environment"}, of a virtual one also hosts, rates and tbf's sizes. New reference.
+// For the environment of a run: {"name", "title", "mca", "environment"}, of a virtual one also hosts, rates and tbf's sizes, of one of several
+// machines "nodes": [{"name", "topology" (Slurm)}]. New reference.
 json_t *fabric_stamp(const struct fabric_place *p);
 
 // The hidden modes `fsdpmark __enter PLACE HOST COMMAND...` and, for mpirun, `fsdpmark __agent PLACE ADDRESS COMMAND...`.

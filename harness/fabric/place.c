@@ -2,6 +2,7 @@
 //
 // Only the virtual fabric makes something. The addresses of a place carry the pid of its holder, so that those of two places differ in what
 // they print; they could be the same, since no place sees another's.
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 
 static const double OPEN_DEADLINE_S = 60, CLOSE_DEADLINE_S = 5;
 
-struct host { char address[64], **enter, **environment; };
+struct host { int slots; char name[64], address[64], topology[200], **enter, **environment; };
 
 struct fabric_place {
     const struct fabric *fabric;
@@ -27,6 +28,7 @@ struct fabric_place {
     struct host *host;     // (hosts)
     char subnet[32];       // "" where all is this machine
     char *agent;
+    bool has_pmix;         // of Slurm
     pid_t holder;          // -1: none
     int lifeline;
 };
@@ -114,6 +116,17 @@ static void describe_here(struct fabric_place *p, int h, const char *name)
     p->host[h].environment = words((const char *const *)p->fabric->environment);
 }
 
+// On other machines the interface is another: none named, so that each rank looks for its own (harness/launch/rank.c).
+static void describe_there(struct fabric_place *p, int h, const char *name, const char *address)
+{
+    static const char *const none[] = {NULL}, *const unnamed[] = {"GLOO_SOCKET_IFNAME=", "NCCL_SOCKET_IFNAME=", NULL};
+    struct host *host = &p->host[h];
+    snprintf(host->name, sizeof host->name, "%s", name);
+    snprintf(host->address, sizeof host->address, "%s", address);
+    host->enter = words(none);
+    host->environment = argv_append(words(unnamed), (const char *const *)p->fabric->environment);
+}
+
 static bool open_here(struct fabric_place *p)
 {
     p->hosts = 1;
@@ -124,15 +137,46 @@ static bool open_here(struct fabric_place *p)
 
 static bool open_hosts(struct fabric_place *p, struct error *error)
 {
-    char *names[FABRIC_HOSTS_MOST] = {0};
-    struct error own = {0};
-    p->hosts = hostfile_read(p->fabric->hostfile, names, &own);
-    p->host = memory_zeros((size_t)p->hosts + 1, sizeof *p->host);
+    struct hostfile file;
+    if (!hostfile_read(p->fabric->hostfile, &file, error))
+        return false;
+    p->hosts = file.count;
+    p->host = memory_zeros((size_t)p->hosts, sizeof *p->host);
     for (int h = 0; h < p->hosts; h++) {
-        describe_here(p, h, names[h]);
-        free(names[h]);
+        describe_there(p, h, file.machines[h].name, file.machines[h].name);
+        p->host[h].slots = file.machines[h].slots;
     }
-    return own.text[0] == 0 || error_set(error, "%s", own.text);
+    return true;
+}
+
+// Open MPI's options are variables there, since srun has none for it.
+static void add_slurm(struct fabric_place *p, struct host *host)
+{
+    const char *const pmix[] = {p->has_pmix && getenv("SLURM_MPI_TYPE") == NULL ? "SLURM_MPI_TYPE=pmix" : NULL, NULL};
+    host->environment = argv_append(host->environment, pmix);
+    for (char *const *option = p->fabric->mca; *option != NULL; option++) {
+        char *pair = memory_format("OMPI_MCA_%s", *option);
+        const char *const one[] = {pair, NULL};
+        host->environment = argv_append(host->environment, one);
+        free(pair);
+    }
+}
+
+static bool open_slurm(struct fabric_place *p, const char *program, struct error *error)
+{
+    struct slurm_job job;
+    struct error own = {0};
+    if (!slurm_open(program, &job, &own))
+        return error_set(error, "fabric %s: %s", p->fabric->name, own.text);
+    p->hosts = job.count;
+    p->has_pmix = job.has_pmix;
+    p->host = memory_zeros((size_t)p->hosts, sizeof *p->host);
+    for (int h = 0; h < p->hosts; h++) {
+        describe_there(p, h, job.nodes[h].name, h == 0 ? job.address : job.nodes[h].name);
+        add_slurm(p, &p->host[h]);
+        snprintf(p->host[h].topology, sizeof p->host[h].topology, "%s", job.nodes[h].topology);
+    }
+    return true;
 }
 
 bool fabric_open(const struct fabric *f, int hosts, const char *program, struct fabric_place **out, struct error *error)
@@ -145,6 +189,7 @@ bool fabric_open(const struct fabric *f, int hosts, const char *program, struct 
     switch (f->kind) {
     case FABRIC_VIRTUAL: ok = open_virtual(p, hosts > 0 ? hosts : f->hosts, program, error); break;
     case FABRIC_HOSTS: ok = open_hosts(p, error); break;
+    case FABRIC_SLURM: ok = open_slurm(p, program, error); break;
     default: ok = open_here(p); break;
     }
     if (ok)
@@ -185,11 +230,30 @@ bool fabric_place_up(const struct fabric_place *p)
 int fabric_place_hosts(const struct fabric_place *p) { return p->hosts; }
 const struct fabric *fabric_place_fabric(const struct fabric_place *p) { return p->fabric; }
 int fabric_place_host(const struct fabric_place *p, int rank, int ranks) { return (int)((long)rank * p->hosts / ranks); }
+const char *fabric_place_name(const struct fabric_place *p, int host) { return p->host[host].name[0] ? p->host[host].name : NULL; }
+const char *fabric_place_topology(const struct fabric_place *p, int host) { return p->host[host].topology[0] ? p->host[host].topology : NULL; }
 const char *fabric_place_address(const struct fabric_place *p, int host) { return p->host[host].address[0] ? p->host[host].address : NULL; }
 const char *fabric_place_interface(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL && host < p->hosts ? "eth0" : NULL; }
 double fabric_place_rate(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL ? topology_rate(p->fabric, host) : 0; }
 const char *const *fabric_place_enter(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].enter; }
 const char *const *fabric_place_environment(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].environment; }
+
+static int ranks_on(const struct fabric_place *p, int host, int ranks)
+{
+    int count = 0;
+    for (int r = 0; r < ranks; r++)
+        count += fabric_place_host(p, r, ranks) == host;
+    return count;
+}
+
+char *fabric_place_crowded(const struct fabric_place *p, int ranks)
+{
+    for (int h = 0; h < p->hosts; h++)
+        if (p->host[h].slots > 0 && ranks_on(p, h, ranks) > p->host[h].slots)
+            return memory_format("%d ranks on %d machines are %d on %s, which has slots=%d in %s", ranks, p->hosts, ranks_on(p, h, ranks), p->host[h].name,
+                                 p->host[h].slots, p->fabric->hostfile);
+    return NULL;
+}
 
 // ---- mpirun ----
 
@@ -198,9 +262,7 @@ static char *host_list(const struct fabric_place *p, int ranks)
 {
     char *list = memory_text("");
     for (int h = 0; h < p->hosts; h++) {
-        int slots = 0;
-        for (int r = 0; r < ranks; r++)
-            slots += fabric_place_host(p, r, ranks) == h;
+        int slots = ranks_on(p, h, ranks);
         char *longer = memory_format("%s%s%s:%d", list, list[0] ? "," : "", p->host[h].address, slots);
         if (slots > 0) {
             free(list);
@@ -265,10 +327,22 @@ char **fabric_place_forward(const struct fabric_place *p, char **argv, char *con
     return argv;
 }
 
-static char **mpirun_hosts(const struct fabric_place *p)
+// The remote launcher by name, since in a job of Slurm mpirun would take another. An address is no name to be cut at its first dot.
+static char **mpirun_hosts(const struct fabric_place *p, int ranks)
 {
-    const char *const head[] = {"--hostfile", p->fabric->hostfile, "--map-by", "slot", NULL};
-    return argv_append(NULL, head);
+    struct in6_addr any;
+    bool has_address = false;
+    char *hosts = host_list(p, ranks), **argv;
+    const char *const head[] = {"--host", hosts, "--map-by", "slot", "--mca", "plm", "rsh", NULL};
+    argv = argv_append(NULL, head);
+    for (int h = 0; h < p->hosts; h++)
+        has_address |= inet_pton(AF_INET, p->host[h].address, &any) == 1 || inet_pton(AF_INET6, p->host[h].address, &any) == 1;
+    if (has_address)
+        argv = append_mca(argv, "orte_keep_fqdn_hostnames", "1");
+    if (p->fabric->agent != NULL)
+        argv = append_mca(argv, "plm_rsh_agent", p->fabric->agent);
+    free(hosts);
+    return argv;
 }
 
 static char **mpirun_here(void)
@@ -280,5 +354,5 @@ static char **mpirun_here(void)
 char **fabric_place_mpirun(const struct fabric_place *p, int ranks)
 {
     enum fabric_kind kind = p->fabric->kind;
-    return append_own(kind == FABRIC_VIRTUAL ? mpirun_virtual(p, ranks) : kind == FABRIC_HOSTS ? mpirun_hosts(p) : mpirun_here(), p->fabric);
+    return append_own(kind == FABRIC_VIRTUAL ? mpirun_virtual(p, ranks) : kind == FABRIC_HOSTS ? mpirun_hosts(p, ranks) : mpirun_here(), p->fabric);
 }

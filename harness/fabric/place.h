@@ -35,10 +35,19 @@ bool topology_make(const struct place_plan *plan, struct error *error);
 // Line rate at a host's port [bit/s].
 double topology_rate(const struct fabric *f, int host);
 
-// The machines of a host file; 0, with the error set, where there is none. Owned by the caller.
-int hostfile_read(const char *path, char *names[FABRIC_HOSTS_MOST], struct error *error);
+// The machines of a host file. Errors: "FILE:LINE: found ..., expected ...".
+struct hostfile_machine { char name[64]; int slots; };
+struct hostfile { int count; struct hostfile_machine machines[FABRIC_HOSTS_MOST]; };
+bool hostfile_read(const char *path, struct hostfile *out, struct error *error);
 // Bytes that a link of this rate lets through at once after a rest.
 long topology_burst(const struct fabric *f, double rate_bits);
+
+// The job of Slurm that this process is in.
+struct slurm_node { char name[64], topology[200]; bool seen, has_program; };
+struct slurm_job { int count; struct slurm_node nodes[FABRIC_HOSTS_MOST]; char address[64]; bool has_pmix; };
+// NULL: this is in one. Else "reason; remedy", owned by the caller.
+char *slurm_unavailable(void);
+bool slurm_open(const char *program, struct slurm_job *out, struct error *error);
 
 void place_id(pid_t holder, char id[PLACE_ID]);
 // True where the holder named so lives.

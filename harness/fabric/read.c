@@ -99,6 +99,7 @@ static bool read_two(struct reader *r, const struct node *node, const char *key,
 
 static bool read_title(struct reader *r, const struct node *n) { return read_text(r, n, "title", &r->out->title); }
 static bool read_hostfile(struct reader *r, const struct node *n) { return read_text(r, n, "hostfile", &r->out->hostfile); }
+static bool read_agent(struct reader *r, const struct node *n) { return read_text(r, n, "agent", &r->out->agent); }
 static bool read_hosts(struct reader *r, const struct node *n) { return read_count(r, n, "hosts", 1, FABRIC_HOSTS_MOST, &r->out->hosts); }
 static bool read_line_rate(struct reader *r, const struct node *n) { return read_rate(r, n, "rate", &r->out->rate_bits); }
 static bool read_burst(struct reader *r, const struct node *n) { return read_size(r, n, "burst", &r->out->burst_bytes); }
@@ -133,7 +134,7 @@ static bool read_kind(struct reader *r, const struct node *n)
 
 static const struct key keys[] = {
     {"title", false, read_title}, {"kind", false, read_kind}, {"mca", false, read_mca}, {"environment", false, read_environment},
-    {"hostfile", false, read_hostfile}, {"hosts", true, read_hosts}, {"rate", true, read_line_rate}, {"slow", true, read_slow},
+    {"hostfile", false, read_hostfile}, {"agent", false, read_agent}, {"hosts", true, read_hosts}, {"rate", true, read_line_rate}, {"slow", true, read_slow},
     {"tiers", true, read_tiers}, {"burst", true, read_burst}, {"limit", true, read_limit},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
@@ -157,6 +158,8 @@ static bool check_whole(struct reader *r, const struct node *root)
             return complain(r, root->items[i], root->keys[i], "it in a fabric of the kind virtual alone");
     if (f->hostfile != NULL && f->kind != FABRIC_HOSTS)
         return complain(r, node_get(root, "hostfile"), "hostfile", "it in a fabric of the kind hosts alone");
+    if (f->agent != NULL && f->kind != FABRIC_HOSTS)
+        return complain(r, node_get(root, "agent"), "agent", "it in a fabric of the kind hosts alone");
     if (f->kind != FABRIC_VIRTUAL)
         return true;
     if (f->hosts == 0 || f->rate_bits == 0)
@@ -249,5 +252,6 @@ void fabric_free(struct fabric *f)
     free(f->title);
     free(f->origin);
     free(f->hostfile);
+    free(f->agent);
     *f = (struct fabric){.slow_host = -1};
 }

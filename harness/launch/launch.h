@@ -60,7 +60,7 @@ struct launcher {
 extern const struct launcher launchers[]; // name NULL at the end
 const struct launcher *launcher_find(const char *name);
 
-// The names of all, "fork, local or mpirun".
+// The names of all, "fork, local, mpirun or srun".
 const char *launcher_names(void);
 
 // Starts. Errors: unknown launcher, no port, no process. The launch must be stopped and freed.
@@ -79,8 +79,8 @@ const char *rank_end_text(const struct rank_end *e, char *buffer, size_t size);
 bool launch_capture(const char *const *command, const char *const *environment, const char *folder, double deadline_s,
                     char *output, size_t size, int *status, struct error *error);
 
-// The hidden mode `fsdpmark __rank FOLDER COMMAND...` that mpirun starts: takes rank and size from
-// OMPI_COMM_WORLD_*, sets torchrun's names, captures the output, runs the command and ends as it ended.
+// The hidden mode `fsdpmark __rank FOLDER COMMAND...` that mpirun and srun start: takes rank and size from
+// OMPI_COMM_WORLD_* or SLURM_*, sets torchrun's names, captures the output, runs the command and ends as it ended.
 int launch_rank_main(int argc, char **argv);
 
 // CLOCK_MONOTONIC [s].

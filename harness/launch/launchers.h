@@ -7,6 +7,7 @@
 bool launcher_local_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
 bool launcher_fork_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
 bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
+bool launcher_srun_start(const struct launch_plan *plan, struct launch *launch, struct error *error);
 // "MASTER_ADDR=...": host 0 of the place, or this machine. Returns pair.
 const char *launcher_master(const struct launch_plan *plan, char *pair, size_t size);
 // The environment of a rank that no other launcher numbers: torchrun's names. Owned by the caller; NULL where memory is out.

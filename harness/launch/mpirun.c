@@ -47,7 +47,11 @@ bool launcher_mpirun_start(const struct launch_plan *plan, struct launch *launch
     snprintf(master, sizeof master, "MASTER_PORT=%d", port);
     snprintf(job, sizeof job, "FSDPMARK_JOB=%s", plan->folder);
     const char *const pairs[] = {launcher_master(plan, address, sizeof address), master, job, NULL};
-    const char *const *lists[] = {plan->place != NULL ? fabric_place_environment(plan->place, 0) : NULL, plan->environment, pairs, launcher_mpi_folders(plan->folder, &mpi)};
+    const char *const *folders = launcher_mpi_folders(plan->folder, &mpi);
+    // Other machines do not have this one's folder in shared memory.
+    if (plan->place != NULL && fabric_place_fabric(plan->place)->kind == FABRIC_HOSTS)
+        mpi.pairs[1] = NULL;
+    const char *const *lists[] = {plan->place != NULL ? fabric_place_environment(plan->place, 0) : NULL, plan->environment, pairs, folders};
     char **environment = environment_make(lists, 4);
     struct keeper_task task = {environment != NULL ? mpirun_argv(plan, environment) : NULL, environment, strdup(plan->folder), NULL, NULL, 0};
     bool ok = task.argv != NULL && task.envp != NULL && task.folder != NULL &&

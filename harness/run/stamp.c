@@ -70,6 +70,19 @@ static json_t *libraries(void)
     return out;
 }
 
+// The job of Slurm that this is in; nothing where it is in none. Source: sbatch(1), output environment variables.
+static json_t *slurm(void)
+{
+    static const char *const facts[][2] = {
+        {"job_id", "SLURM_JOB_ID"}, {"cluster", "SLURM_CLUSTER_NAME"}, {"partition", "SLURM_JOB_PARTITION"}, {"nodes", "SLURM_JOB_NUM_NODES"},
+        {"nodelist", "SLURM_JOB_NODELIST"}, {"topology", "SLURM_TOPOLOGY_ADDR"},
+    };
+    json_t *out = getenv("SLURM_JOB_ID") != NULL ? json_object() : NULL;
+    for (size_t i = 0; out != NULL && i < sizeof facts / sizeof *facts; i++)
+        set_text(out, facts[i][0], getenv(facts[i][1]));
+    return out;
+}
+
 json_t *stamp_make(uint64_t seed)
 {
     struct utsname u;
@@ -88,6 +101,9 @@ json_t *stamp_make(uint64_t seed)
     set_text(out, "commit", FSDPMARK_COMMIT);
     json_object_set_new(out, "seed", json_integer((json_int_t)seed));
     json_object_set_new(out, "libraries", libraries());
+    json_t *job = slurm();
+    if (job != NULL)
+        json_object_set_new(out, "slurm", job);
     free(cpu);
     free(kernel);
     return out;

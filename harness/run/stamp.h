@@ -5,7 +5,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-// {"host", "kernel", "cpu", "cores", "memory_bytes", "compiler", "version", "commit", "seed", "libraries": {name: version}}. A
+// {"host", "kernel", "cpu", "cores", "memory_bytes", "compiler", "version", "commit", "seed", "libraries": {name: version}}, in a job of
+// Slurm also "slurm": {"job_id", "cluster", "partition", "nodes", "nodelist", "topology" (of the first node)}. A
 // fact that cannot be found is null. New reference.
 json_t *stamp_make(uint64_t seed);
 // The first line of `command --version`-like output, or NULL; owned by the caller.

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the Debian packages that fsdpmark needs and that this machine lacks.
+# Installs the Debian packages that fsdpmark needs, and those that are named as arguments, of which this machine lacks some.
 # Nothing is asked where nothing is missing. Uses sudo where the caller is not root.
 set -eu
 wanted="gcc g++ make pkg-config git libopenblas-dev libyaml-dev libjansson-dev libsqlite3-dev libxxhash-dev
-openmpi-bin libopenmpi-dev libcmocka-dev libpapi-dev libhwloc-dev gnuplot-nox mandoc python3 python3-venv"
+openmpi-bin libopenmpi-dev libcmocka-dev libpapi-dev libhwloc-dev gnuplot-nox mandoc python3 python3-venv $*"
 missing=
 for p in $wanted; do
     dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"

@@ -158,7 +158,7 @@ static const struct { const char *text, *message; } bad_manifests[] = {
     {"title: t\ncommand: [a]\nstrategy: [full]\n", "m.yaml:3: found unknown field 'strategy' (did you mean 'strategies'?), expected one of name, title, command, installed, remedy, note, subject, versions, launchers, environment, ranks, tensor, pipeline, strategies, layouts, models, compute, reduce, cannot, options or variants"},
     {"title: t\ncommand: [a]\nstrategies: [full, zero3]\n", "m.yaml:3: strategies: found 'zero3', expected one of none, optimizer, grad, full or hybrid"},
     {"title: t\ncommand: [a]\nlayouts: [any]\n", "m.yaml:3: layouts: found 'any', expected one of per_parameter or flat"},
-    {"title: t\ncommand: [a]\nlaunchers: [slurm]\n", "m.yaml:3: launchers: found 'slurm', expected one of fork, local or mpirun"},
+    {"title: t\ncommand: [a]\nlaunchers: [slurm]\n", "m.yaml:3: launchers: found 'slurm', expected one of fork, local, mpirun or srun"},
     {"title: t\ncommand: [a]\ncompute: bf16\n", "m.yaml:3: compute: found 'bf16', expected a list of words"},
     {"title: t\ncommand: [a]\ncannot: [ofload]\n", "m.yaml:3: cannot: found 'ofload', expected one of offload, freeze, no_sync, forward_backward, save, load, activation_checkpointing, divergent_init, clip_l1, clip_linf, loss_scale, prefetch, no_reshard, wrap_size, wrap_pattern, reuse, unused, momentum, tied, parameter_bf16 or reshard_ranks"},
     {"title: t\ncommand: [a]\nsubject: maybe\n", "m.yaml:3: subject: found 'maybe', expected true or false"},

@@ -48,7 +48,7 @@ static const struct { const char *words[8], *error; } bad[] = {
     {{"check", "--deadline=nan"}, "fsdpmark check: --deadline: found 'nan', expected a number above 0\n"},
     {{"check", "--budget", "8x"}, "fsdpmark check: --budget: found '8x', expected a number above 0\n"},
     {{"check", "--tap=yes"}, "fsdpmark check: --tap: found 'yes', expected no argument\n"},
-    {{"check", "--launcher", "slurm"}, "fsdpmark check: --launcher: found 'slurm', expected fork, local or mpirun\n"},
+    {{"check", "--launcher", "slurm"}, "fsdpmark check: --launcher: found 'slurm', expected fork, local, mpirun or srun\n"},
     {{"check", "-i", "refrence"}, "found no implementation 'refrence' in "},
     {{"check", "-i", "./nothing.yaml"}, "fsdpmark check: ./nothing.yaml: No such file or directory, expected a readable file\n"},
     {{"check", "-i", "null", "-i", "null", "-p", "tiny"}, "fsdpmark check: implementation null: found twice, expected each once\n"},

@@ -70,7 +70,8 @@ static const struct { const char *text, *said; } mistakes[] = {
     {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\ntiers: {group: 1}\n", "5: tiers: found a mapping, expected {group: HOSTS, between: RATE}"},
     {"title: x\nkind: shm\nmca: [pml]\n", "3: mca: found a list of 1, expected a mapping {NAME: VALUE} of 24 at most"},
     {"title: x\nkind: shm\nmca: {pml: [a]}\n", "3: mca: found a list of 1, expected a text as value"},
-    {"title: x\nkind: shm\nmac: {}\n", "3: found unknown field 'mac' (did you mean 'mca'?), expected one of title, kind, mca, environment, hostfile, hosts, rate, slow, tiers, burst or limit"},
+    {"title: x\nkind: shm\nagent: a\n", "3: agent: found 'a', expected it in a fabric of the kind hosts alone"},
+    {"title: x\nkind: shm\nmac: {}\n", "3: found unknown field 'mac' (did you mean 'mca'?), expected one of title, kind, mca, environment, hostfile, agent, hosts, rate, slow, tiers, burst or limit"},
 };
 
 static void mistakes_are_told(void **state)

@@ -112,7 +112,7 @@ static void start_command(struct place *p, const char *launcher, const char *con
     assert_true(ok);
 }
 
-static void start(struct place *p, const char *launcher, const char *script, int ranks, struct launch *l)
+static inline void start(struct place *p, const char *launcher, const char *script, int ranks, struct launch *l)
 {
     const char *const plain[] = {"sh", "-c", script, p->marker, NULL}, *const forked[] = {self_path(), "template", script, p->marker, NULL};
     start_command(p, launcher, kept(launcher) ? forked : plain, "GIVEN=by the manifest", ranks, l);

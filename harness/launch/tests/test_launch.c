@@ -74,7 +74,7 @@ static void unknown_launcher(void **state)
     struct launch l;
     struct error error = {0};
     assert_false(launch_start(&plan, &l, &error));
-    assert_string_equal(error.text, "launcher 'teleport': unknown, expected fork, local or mpirun");
+    assert_string_equal(error.text, "launcher 'teleport': unknown, expected fork, local, mpirun or srun");
     launch_free(&l);
 }
 
