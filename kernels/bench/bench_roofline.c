@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     if (count > 0)
         qsort(points, (size_t)count, sizeof *points, by_intensity);
     printf("roofs, %s, one thread: %.1f GFLOP/s of the BLAS (%d x %d), copies %.1f GB/s in the cache (%zu MiB), %.1f GB/s from memory (%zu MiB)\n",
-           dtype_name(storage), r.peak, MATRIX, MATRIX, r.cache, cache_bytes >> 20, r.memory, memory_bytes >> 20);
+           dtype_name(storage), r.peak, MEASURE_MATRIX, MEASURE_MATRIX, r.cache, cache_bytes >> 20, r.memory, memory_bytes >> 20);
     printf("%-24s %11s %11s %11s\n", "kernel", "flop/byte", "GFLOP/s", "% of roof");
     for (int i = 0; i < count; i++)
         printf("%-24s %11.3f %11.2f %11.0f\n", points[i].name, points[i].intensity, points[i].gflops, 100 * points[i].part);

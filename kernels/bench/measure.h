@@ -89,16 +89,16 @@ static inline bool measure_row(const struct kernel_row *row, const struct kernel
     return ok;
 }
 
+enum { MEASURE_MATRIX = 1024 }; /* rows and columns of the product below */
 /* flop/s of the product of two square matrices: what the BLAS reaches on one core, by the fastest of several samples. 0 without memory. */
 static inline double measure_matrix_peak(enum dtype storage)
 {
-    enum { MATRIX = 1024 };
     const struct kernel_row *row = kernel_rows;
-    struct kernel_setting s = {.M = MATRIX, .N = MATRIX, .K = MATRIX, .alpha = 1};
+    struct kernel_setting s = {.M = MEASURE_MATRIX, .N = MEASURE_MATRIX, .K = MEASURE_MATRIX, .alpha = 1};
     double seconds[MEASURE_SAMPLES];
     while (strcmp(row->name, "matmul") != 0)
         row++;
-    return measure_row(row, &s, storage, seconds) ? 2.0 * MATRIX * MATRIX * MATRIX / seconds[0] : 0;
+    return measure_row(row, &s, storage, seconds) ? 2.0 * MEASURE_MATRIX * MEASURE_MATRIX * MEASURE_MATRIX / seconds[0] : 0;
 }
 
 #endif

@@ -40,7 +40,7 @@ static void a_point_is_placed_by_its_work(void **state)
 static void roofs_are_measured(void **state)
 {
     (void)state;
-    assert_true(copy_bandwidth((size_t)1 << 20) > 0 && matrix_peak(DTYPE_F32) > 0);
+    assert_true(copy_bandwidth((size_t)1 << 20) > 0 && measure_matrix_peak(DTYPE_F32) > 0);
 }
 
 static bool draws(const char *folder)
