@@ -7,7 +7,7 @@
 
 struct bench_request {
     struct option_list implementations, workloads, fabrics, strategies;
-    const char *precision, *batch, *memory, *suite, *hostfile, *json, *csv, *store, *figures;
+    const char *precision, *batch, *memory, *suite, *hostfile, *agent, *json, *csv, *store, *figures;
     int64_t ranks, rounds, seed;
     double seconds, narrow, deadline_s;
     bool unprobed, keep;

@@ -72,10 +72,8 @@ static bool open_fabric(const struct cli *cli, const struct bench_request *r, co
     if (!fabric_read(name, r->suite, &f->fabric, error))
         return false;
     f->name = f->fabric.name;
-    if (r->hostfile != NULL && f->fabric.kind == FABRIC_HOSTS) {
-        free(f->fabric.hostfile);
-        f->fabric.hostfile = memory_text(r->hostfile);
-    }
+    if (f->fabric.kind == FABRIC_HOSTS && !fabric_hosts(&f->fabric, r->hostfile, r->agent, error))
+        return false;
     f->absent = fabric_unavailable(&f->fabric);
     return f->absent != NULL || fabric_open(&f->fabric, 0, cli->program, &f->place, error);
 }
@@ -132,6 +130,9 @@ static char *fabric_refusal(const struct making *m)
     const char *why = NULL;
     if (m->fabric->absent != NULL)
         return memory_format("fabric %s cannot be had here: %s", m->fabric->name, m->fabric->absent);
+    char *crowded = m->fabric->place != NULL ? fabric_place_crowded(m->fabric->place, m->ranks) : NULL;
+    if (crowded != NULL)
+        return crowded;
     for (int k = 0; m->fabric->given && k < m->implementation->launchers.count; k++)
         if ((why = fabric_refuses(&m->fabric->fabric, m->implementation->launchers.items[k])) == NULL)
             return NULL;

@@ -135,13 +135,16 @@ static void ends_come_back(void **state)
     launch_free(&l);
 }
 
+// A worker and a child that ignore SIGTERM. One that has left the session would be lost: this cluster tracks by parents, not by cgroups.
+static const char deaf[] = "trap '' TERM; (trap '' TERM; sleep 600; echo $0) & sleep 600; sleep 600";
+
 static void a_stop_ends_all(void **state)
 {
     if (is_missing())
         skip();
     struct place *p = *state;
     struct launch l;
-    start_there(p, stubborn, 2, &l);
+    start_there(p, deaf, 2, &l);
     await_started(p, &l, 6);
     launch_stop(&l, 2);
     assert_true(l.over);
@@ -174,7 +177,7 @@ static void a_killed_harness_leaves_none(void **state)
     pid_t harness = fork();
     if (harness == 0) {
         struct launch l;
-        start_there(p, stubborn, 2, &l);
+        start_there(p, deaf, 2, &l);
         for (;;)
             pause();
     }
@@ -277,6 +280,37 @@ static void check_in_an_allocation(void **state)
         fail_msg("exit status %d: %s", status, result.out);
     assert_non_null(strstr(result.out, "14 PASS, 0 FAIL, 0 SKIP, 0 BROKEN"));
     assert_stamped_run("allocation.json");
+}
+
+static void bench_in_an_allocation(void **state)
+{
+    (void)state;
+    if (is_missing())
+        skip();
+    command_write(folder, "mini.yaml", "name: mini\ntitle: t\nlayer: calibrated\nmodel: {kind: mlp, sizes: [16, 24, 8]}\nglobal_rows: 8\nsteps: 9\n"
+                                       "optimizer: {kind: sgd, lr: 0.25}\nprogram:\n  - init\n  - steps 0 7\n  - observe s7 param\n  - train 8\n"
+                                       "matrix:\n  ranks: [2]\n  strategy: [none, full]\n");
+    int status = run_line("timeout 280 salloc --nodes=2 fsdpmark bench -w mini.yaml -f slurm --rounds 2 --time 100 --json bench.json");
+    if (status != 0)
+        fail_msg("exit status %d: %s", status, result.out);
+    json_t *j = read_json("bench.json"), *row = json_array_get(json_object_get(j, "rows"), 0);
+    assert_string_equal(json_string_value(json_object_get(row, "verdict")), "PASS");
+    assert_string_equal(json_string_value(json_object_get(row, "fabric")), "slurm");
+    assert_int_equal(json_array_size(json_object_get(row, "launches")), 2);
+    json_decref(j);
+}
+
+// The same MPI on both nodes, every buffer checked.
+static void net_in_an_allocation(void **state)
+{
+    (void)state;
+    if (is_missing())
+        skip();
+    int status = run_line("timeout 280 salloc --nodes=2 fsdpmark net -f slurm -n 2 -m sweep --sizes 8,64K --starts 1 --time 20 --json net.json");
+    if (status != 0)
+        fail_msg("exit status %d: %s", status, result.out);
+    assert_non_null(strstr(result.out, "2 ranks on 2 hosts"));
+    json_decref(read_json("net.json"));
 }
 
 // The script between the fences of the first code block of docs/fabrics.md that has "#SBATCH".
@@ -382,6 +416,8 @@ int main(void)
         AT_PLACE(a_job_folder_that_is_not_there),
         cmocka_unit_test(check_in_an_allocation),
         cmocka_unit_test(check_as_a_batch_script),
+        cmocka_unit_test(bench_in_an_allocation),
+        cmocka_unit_test(net_in_an_allocation),
         cmocka_unit_test(outside_of_a_job),
         cmocka_unit_test(without_slurm),
         cmocka_unit_test(the_cluster_goes_with_a_killed_test),
