@@ -19,16 +19,19 @@ static void mark_used(const struct fsdp_case *c, const struct tensor *tokens, in
     }
 }
 
-// Is there a token that no input of some step holds?
+// Is there a token that no input of a step holds, of whose gradient a label tells?
 static bool applies(const struct evidence *e)
 {
     const struct tensor *tokens = tensors_find(&e->truth->data, "tokens");
     if (e->c->model.kind != MODEL_TRANSFORMER || e->c->model.tied || e->c->precision.loss_scale != LOSS_SCALE_NONE || !tokens)
         return false;
     bool any = false, *used = calloc((size_t)e->c->model.vocab, sizeof *used);
-    for (int step = 0; step < e->c->data.steps; step++) {
+    for (int at = program_next(e->c, VERB_OBSERVE, 0); at >= 0; at = program_next(e->c, VERB_OBSERVE, at + 1)) {
+        struct program_label l = program_label_at(e->c, at);
+        if (!(l.what & OBSERVE_GRAD) || l.gradient_step < 0)
+            continue;
         memset(used, 0, (size_t)e->c->model.vocab * sizeof *used);
-        mark_used(e->c, tokens, step, used);
+        mark_used(e->c, tokens, l.gradient_step, used);
         for (int64_t row = 0; row < e->c->model.vocab; row++)
             any |= !used[row];
     }
