@@ -1,8 +1,8 @@
 // Waits of the thread that sets the marks, which several probes see: MPI's own, and the C library's (docs/probes.md, Exposed communication).
 //
-// Only the outermost of nested waits counts (MPI_Wait may poll or yield inside), and waits between which the thread has worked for less than
-// WAITING_GAP_NS are one record: a program that waits by a loop of tests makes thousands in a millisecond, and loses its core in between. What is
-// shorter than WAITING_LEAST_NS is dropped.
+// Only the outermost of nested waits counts (MPI_Wait may poll or yield inside), and waits with less than WAITING_GAP_NS between them are one record:
+// a program that waits by a loop of tests makes thousands in a millisecond. By the clock on the wall, which costs nothing to ask: the clock of
+// processor time is a system call, and a step may test between any two of its computations. What is shorter than WAITING_LEAST_NS is dropped.
 #ifndef HARNESS_PROBES_WAITING_H
 #define HARNESS_PROBES_WAITING_H
 

@@ -18,8 +18,7 @@ enum { PROCESSOR_EVERY_NS = 2000000 };
 
 static STATIC_TLS bool marking;
 static STATIC_TLS unsigned depth;
-// worked: processor time of the thread at an end of it; waited: what it has waited since then [ns], whose processor time is at most that.
-static STATIC_TLS struct { uint64_t begin, end, worked, waited, calls; int call; } open_wait;
+static STATIC_TLS struct { uint64_t begin, end, calls; int call; } open_wait;
 static STATIC_TLS struct { uint64_t process, thread, at; } spent;
 
 static uint64_t clock_of(clockid_t clock)
@@ -39,19 +38,6 @@ static void write_open(void)
     open_wait.calls = 0;
 }
 
-// Whether the thread has worked since the open wait's end, and was not just without a core. The clock of its processor time costs a system call, that
-// on the wall nearly nothing: so it is asked where the wall leaves a doubt, and once in a wait.
-static bool has_worked(uint64_t now)
-{
-    if (now - open_wait.end < WAITING_GAP_NS)
-        return false;
-    uint64_t worked = clock_of(CLOCK_THREAD_CPUTIME_ID);
-    bool so = worked - open_wait.worked >= WAITING_GAP_NS + open_wait.waited;
-    open_wait.worked = worked;
-    open_wait.waited = 0;
-    return so;
-}
-
 EXPORT uint64_t waiting_begin(void)
 {
     if (!marking || !probe_recording())
@@ -59,7 +45,7 @@ EXPORT uint64_t waiting_begin(void)
     if (depth++ > 0)
         return 1;
     uint64_t begin = probe_now();
-    if (open_wait.calls > 0 && has_worked(begin))
+    if (open_wait.calls > 0 && begin - open_wait.end >= WAITING_GAP_NS)
         write_open();
     return begin;
 }
@@ -68,15 +54,9 @@ EXPORT void waiting_end(int call, uint64_t begin)
 {
     if (begin == 0 || --depth > 0)
         return;
-    if (open_wait.calls++ == 0) {
+    if (open_wait.calls++ == 0)
         open_wait.begin = begin, open_wait.call = call;
-        open_wait.worked = clock_of(CLOCK_THREAD_CPUTIME_ID);
-        open_wait.waited = 0;
-        open_wait.end = probe_now();
-        return;
-    }
     open_wait.end = probe_now();
-    open_wait.waited += open_wait.end - begin;
 }
 
 // The first mark of a thread has no phase before it.
