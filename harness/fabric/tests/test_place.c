@@ -133,11 +133,22 @@ static void up_and_down(void **state)
     take_down(&u);
 }
 
-// Nobody gets more than the line rate, ever; nearly all of it at least once in a few tries, since the machine may be busy with other things.
+// What two processes reach without any line between them tells whether the machine has time for them at all.
+static bool is_busy(const struct fabric_place *p)
+{
+    static const double free_mbit = 4000;
+    struct flow loopback = {0, 0, 0};
+    bool measured = traffic_measure(p, &loopback, 1, 0.5);
+    fprintf(stderr, "the loopback interface: %.0f Mbit/s\n", loopback.mbit);
+    return !measured || loopback.mbit < free_mbit;
+}
+
+// Nobody gets more than the line rate, ever; nearly all of it at least once in a few tries, those not counted in which the machine had no time.
 static void rates_are(const struct fabric_place *p, struct flow *flows, int count, const double *rates)
 {
     bool reached[8] = {false};
-    for (int attempt = 0; attempt < 4; attempt++) {
+    int fair = 0;
+    for (int attempt = 0; attempt < 8 && fair < 4; attempt++) {
         bool all = true;
         assert_true(traffic_measure(p, flows, count, 1.5));
         for (int i = 0; i < count; i++) {
@@ -149,6 +160,11 @@ static void rates_are(const struct fabric_place *p, struct flow *flows, int coun
             return;
         for (int i = 0; i < count; i++)
             fprintf(stderr, "host %d to %d: %.1f of %.0f Mbit/s\n", flows[i].from, flows[i].to, flows[i].mbit, rates[i]);
+        fair += !is_busy(p);
+    }
+    if (fair == 0) {
+        fprintf(stderr, "SKIP: the machine is too busy to measure a rate\n");
+        skip();
     }
     fail_msg("the line rate was not reached");
 }
@@ -177,13 +193,17 @@ static void into_one(void **state)
     struct flow flows[] = {{1, 0, 0}, {2, 0, 0}};
     bring_up(&u, "virtual-100m", 3);
     double sum = 0;
-    for (int attempt = 0; attempt < 4 && sum < 93; attempt++) {
+    bool busy = true;
+    for (int attempt = 0; attempt < 8 && sum < 93; attempt++) {
         assert_true(traffic_measure(u.place, flows, 2, 1.5));
         sum = flows[0].mbit + flows[1].mbit;
         assert_true(sum <= 101);
+        busy &= sum < 93 && is_busy(u.place);
     }
-    assert_true(sum >= 93);
     take_down(&u);
+    if (sum < 93 && busy)
+        skip();
+    assert_true(sum >= 93);
 }
 
 static void slow_host(void **state)
