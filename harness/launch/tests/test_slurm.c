@@ -1,7 +1,7 @@
 // The launcher srun on a real Slurm of two nodes: where ranks land and what they are told, how their ends come back, that nothing survives, and
 // `check` from an allocation and as the batch script of docs/fabrics.md.
 //
-// Where Slurm cannot start every test is skipped with its reason; with CI set that is a failure.
+// Where Slurm cannot start every test is skipped with its reason.
 #include "harness/launch/tests/place.h"
 
 #include <jansson.h>
