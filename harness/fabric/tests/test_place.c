@@ -310,6 +310,17 @@ static void holder_is_killed(void **state)
     take_down(&u);
 }
 
+static bool sleeps(pid_t pid)
+{
+    char path[64], text[64] = "";
+    snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+    FILE *file = fopen(path, "re");
+    bool is = file != NULL && fgets(text, sizeof text, file) != NULL && strcmp(text, "sleep\n") == 0;
+    if (file != NULL)
+        fclose(file);
+    return is;
+}
+
 // A process that opens a place, starts a sleep in it and is killed together with the holder; tells the place.
 static void abandon(char id[PLACE_ID], pid_t *sleeper)
 {
@@ -328,7 +339,8 @@ static void abandon(char id[PLACE_ID], pid_t *sleeper)
             execl(enter[0], enter[0], enter[1], enter[2], enter[3], "sleep", "1000", (char *)NULL);
             _exit(127);
         }
-        usleep(300000);
+        for (int i = 0; i < 1000 && !sleeps(said.sleeper); i++)
+            usleep(10000);
         ssize_t n = write(ends[1], &said, sizeof said);
         kill(u.holder, SIGKILL);
         kill(getpid(), n > 0 ? SIGKILL : SIGTERM);
@@ -342,17 +354,6 @@ static void abandon(char id[PLACE_ID], pid_t *sleeper)
     *sleeper = said.sleeper;
 }
 
-static bool sleeps(pid_t pid)
-{
-    char path[64], text[64] = "";
-    snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
-    FILE *file = fopen(path, "re");
-    bool is = file != NULL && fgets(text, sizeof text, file) != NULL && strcmp(text, "sleep\n") == 0;
-    if (file != NULL)
-        fclose(file);
-    return is;
-}
-
 static void abandoned_is_swept(void **state)
 {
     (void)state;
@@ -364,6 +365,8 @@ static void abandoned_is_swept(void **state)
     struct up living;
     bring_up(&living, "virtual-50m", 2);
     abandon(id, &sleeper);
+    for (int i = 0; i < 500 && place_lives(id, &holder); i++) // a killed process takes a moment to die
+        usleep(10000);
     assert_false(place_lives(id, &holder));
     assert_true(sleeps(sleeper));
     snprintf(path, sizeof path, "/proc/%ld/ns/net", (long)sleeper);
