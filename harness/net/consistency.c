@@ -85,8 +85,13 @@ static const char *worst(const struct breach *b, char text[120])
     return text;
 }
 
-// By how much a is above b for certain; 0 where that is not shown.
-static double above(struct interval a, struct interval b, double tolerance) { return a.low > tolerance * b.high ? a.value / b.value : 0; }
+static bool sure(struct interval i) { return i.count > 0 && i.coverage >= 0.95; }
+
+// By how much a is above b for certain; 0 where that is not shown, or samples are too few to show anything.
+static double above(struct interval a, struct interval b, double tolerance)
+{
+    return sure(a) && sure(b) && a.low > tolerance * b.high ? a.value / b.value : 0;
+}
 static struct interval sum(struct interval a, struct interval b)
 {
     return (struct interval){a.value + b.value, a.low + b.low, a.high + b.high, fmin(a.coverage, b.coverage), a.count < b.count ? a.count : b.count};
@@ -292,7 +297,7 @@ static void hidden(const struct net_rows *all, struct net_findings *out)
     for (int i = 0; i < all->count; i++) {
         const struct net_row *r = &all->items[i];
         char size[32];
-        if (r->overlap.count == 0 || r->point.how != NET_NONBLOCKING || r->overlap.high >= HIDDEN)
+        if (!sure(r->overlap) || r->point.how != NET_NONBLOCKING || r->overlap.high >= HIDDEN)
             continue;
         put(out, "overlap", true, r->overlap.value, "nonblocking %s of %s bytes beside a product%s: %.0f %% of the shorter side is hidden%s",
             net_op_names[r->point.calls[0].op], sizes_text(r->bytes, size), r->point.product == NET_PRODUCT_TESTED ? " with tests" : "",
@@ -315,7 +320,7 @@ static void links(const struct net_rows *all, struct net_findings *out)
     int n = 0, slow = 0, first = -1, ranks = 0;
     char list[240] = "";
     for (int i = 0; i < all->count; i++)
-        if (is_in(&all->items[i], NET_LINKS) && all->items[i].seconds.count > 0 && n < MOST) {
+        if (is_in(&all->items[i], NET_LINKS) && sure(all->items[i].seconds) && n < MOST) {
             by_root[all->items[i].point.calls[0].root % MOST] = &all->items[i];
             seconds[n++] = all->items[i].seconds.value;
             ranks = all->items[i].ranks;
@@ -361,7 +366,7 @@ int net_fits(const struct net_rows *rows, struct net_fit fits[NET_FITS])
         *f = (struct net_fit){.op = (enum net_op)op};
         for (int i = 0; i < rows->count; i++) {
             const struct net_row *r = &rows->items[i];
-            if (!blocking(r) || !is_in(r, NET_SWEEP) || (int)r->point.calls[0].op != op)
+            if (!blocking(r) || !is_in(r, NET_SWEEP) || (int)r->point.calls[0].op != op || !sure(r->seconds))
                 continue;
             points[f->points++] = (struct fit_point){r->bus_bytes, r->series->count, r->series->values};
             f->first = f->points == 1 || r->bytes < f->first ? r->bytes : f->first;

@@ -310,6 +310,17 @@ static void holder_is_killed(void **state)
     take_down(&u);
 }
 
+static bool sleeps(pid_t pid)
+{
+    char path[64], text[64] = "";
+    snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+    FILE *file = fopen(path, "re");
+    bool is = file != NULL && fgets(text, sizeof text, file) != NULL && strcmp(text, "sleep\n") == 0;
+    if (file != NULL)
+        fclose(file);
+    return is;
+}
+
 // A process that opens a place, starts a sleep in it and is killed together with the holder; tells the place.
 static void abandon(char id[PLACE_ID], pid_t *sleeper)
 {
@@ -328,7 +339,8 @@ static void abandon(char id[PLACE_ID], pid_t *sleeper)
             execl(enter[0], enter[0], enter[1], enter[2], enter[3], "sleep", "1000", (char *)NULL);
             _exit(127);
         }
-        usleep(300000);
+        for (int i = 0; i < 1000 && !sleeps(said.sleeper); i++)
+            usleep(10000);
         ssize_t n = write(ends[1], &said, sizeof said);
         kill(u.holder, SIGKILL);
         kill(getpid(), n > 0 ? SIGKILL : SIGTERM);
@@ -340,17 +352,6 @@ static void abandon(char id[PLACE_ID], pid_t *sleeper)
     close(ends[1]);
     memcpy(id, said.id, PLACE_ID);
     *sleeper = said.sleeper;
-}
-
-static bool sleeps(pid_t pid)
-{
-    char path[64], text[64] = "";
-    snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
-    FILE *file = fopen(path, "re");
-    bool is = file != NULL && fgets(text, sizeof text, file) != NULL && strcmp(text, "sleep\n") == 0;
-    if (file != NULL)
-        fclose(file);
-    return is;
 }
 
 static void abandoned_is_swept(void **state)

@@ -151,6 +151,22 @@ static void what_is_wrong_is_named(void **state)
     done(&rows);
 }
 
+// Five samples have no interval of 95 %: whatever they say proves nothing.
+static void few_samples_show_nothing(void **state)
+{
+    (void)state;
+    struct net_rows rows;
+    struct net_findings findings;
+    struct net_fit fits[NET_FITS];
+    sweep(1, 1, 9);
+    for (int i = 0; i < stored.count; i++)
+        stored.items[i].count = 5;
+    judge(&rows, &findings);
+    assert_int_equal(findings.count, 0);
+    assert_int_equal(net_fits(&rows, fits), 0);
+    done(&rows);
+}
+
 static void forms_are_compared_with_the_plain_call(void **state)
 {
     (void)state;
@@ -292,6 +308,7 @@ int main(void)
         cmocka_unit_test(bandwidths),
         cmocka_unit_test(a_good_fabric_breaks_no_rule),
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(few_samples_show_nothing),
         cmocka_unit_test(forms_are_compared_with_the_plain_call),
         cmocka_unit_test(two_at_once),
         cmocka_unit_test(what_was_hidden),
