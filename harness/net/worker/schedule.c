@@ -11,10 +11,10 @@
 #include "harness/protocol/memory.h"
 #include "harness/statistics/statistics.h"
 
-enum { ROUNDS = 4, LEAST_SAMPLES = 30, TEXT = 240, MOST_CALLS = 64, MOST_BATCHES = 16, TRIES = 3 };
+enum { ROUNDS = 4, LEAST_SAMPLES = 30, TEXT = 240, MOST_CALLS = 64, LEAST_LOOP = 8, MOST_BATCHES = 16, TRIES = 3 };
 // Bytes of all sets of a batch: short calls stay in the first cache, as they would with one set. Up to the second limit a call is short beside what ranks leave a
-// barrier apart, so that one that is not timed goes before it.
-static const double FIRST_CACHE = 20 << 10, LEAD = 1 << 20;
+// barrier apart, so that one that is not timed goes before it; above, its buffers would push those of the timed one out of the second cache.
+static const double FIRST_CACHE = 20 << 10, LEAD = 160 << 10;
 static const size_t LARGEST = (size_t)1 << 30;
 static const double CLOCK_SHARE = 1.0 / 400;    // of a sample that reading the clock may take
 static const double SLOW_S = 5e-3;              // what is tried only once
@@ -241,6 +241,7 @@ static bool plan(const struct schedule *s, const struct net_point *p, struct pro
     b->lead = bytes < LEAD || s->job->drain;
     if (s->job->drain && b->samples * b->group == 1)
         b->samples = 2;
+    b->bare = call_s < SLOW_S && b->samples * b->group < LEAST_LOOP ? LEAST_LOOP : b->samples * b->group;
     if (b->runs_ahead) {
         b->group *= b->samples;
         b->samples = 1;
