@@ -13,6 +13,19 @@ int net_row_ranks(const struct net_row *r, const struct net_call *c)
     return c->group == NET_WITHIN ? r->within : c->group == NET_BETWEEN && r->within > 0 ? r->ranks / r->within : r->ranks;
 }
 
+// The median's interval, as wide as the medians of the starts lie apart: samples of one start have more in common than the interval of order statistics knows,
+// where its ranks run and where their buffers lie.
+static struct interval over_starts(const struct stored_series *x)
+{
+    struct interval all = statistics_median(x->count, x->values);
+    for (int i = 0; i < x->launch_count; i++) {
+        struct interval one = statistics_median(x->launches[i].count, x->launches[i].values);
+        all.low = fmin(all.low, one.value);
+        all.high = fmax(all.high, one.value);
+    }
+    return all;
+}
+
 static bool read_row(const struct stored_series *x, struct net_row *row, struct error *error)
 {
     *row = (struct net_row){.series = x, .first_error = json_string_value(json_object_get(x->facts, "first_error")), .launches = x->launch_count};
@@ -30,7 +43,7 @@ static bool read_row(const struct stored_series *x, struct net_row *row, struct 
         row->bytes += (int64_t)bytes;
         row->bus_bytes += bytes * net_bus_factor(c, net_row_ranks(row, c), row->point.shape);
     }
-    row->seconds = statistics_median(x->count, x->values);
+    row->seconds = over_starts(x);
     row->algbw = (double)row->bytes / row->seconds.value;
     row->busbw = row->bus_bytes / row->seconds.value;
     return row->ranks > 0 || error_set(error, "series %lld: found no ranks in its point", (long long)x->id);

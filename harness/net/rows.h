@@ -12,7 +12,7 @@ struct net_row {
     int64_t bytes;               // of all its calls
     double bus_bytes;            // bytes times the factor of busbw, of all its calls
     double line_rate;            // byte/s, 0: unknown
-    struct interval seconds;     // count 0: not measured
+    struct interval seconds;     // count 0: not measured; holds the medians of all starts too
     double algbw, busbw;         // byte/s: bytes / seconds, bus_bytes / seconds, at the median
     // beside a product: what of the shorter side was hidden, (alone + alone - both) / the shorter, and how much slower each side ran; count 0: no product
     struct interval overlap, call_slowdown, product_slowdown, call_alone, product_alone;

@@ -26,7 +26,7 @@ static struct stored_series *add(struct net_point point, const char *quantity, d
     stored.items = items;
     struct stored_series *x = &items[stored.count++];
     *x = (struct stored_series){.id = stored.count, .run = 1, .tool = "net", .fabric = "made", .subject = "mpi", .name = "x", .quantity = quantity,
-                                .launch_count = 1, .count = SAMPLES, .values = values};
+                                .count = SAMPLES, .values = values};
     x->point = net_point_write(&point);
     json_object_set_new(x->point, "ranks", json_integer(4));
     json_object_set_new(x->point, "hosts", json_integer(4));
@@ -148,6 +148,26 @@ static void what_is_wrong_is_named(void **state)
     sweep(2, 2, 1);
     judge(&rows, &findings);
     assert_non_null(strstr(text_of(&findings, "halves"), "reduce-scatter + all-gather take 2.00 times all-reduce at"));
+    done(&rows);
+}
+
+// Two starts that disagree: no interval of all samples together may be narrower than that.
+static void starts_that_differ_widen_the_interval(void **state)
+{
+    (void)state;
+    struct net_rows rows;
+    struct net_findings findings;
+    struct { int count; const double *values; } launches[2];
+    struct stored_series *x = add(point(NET_SWEEP, NET_ALL_GATHER, 64 << 10), "seconds", 1e-3, 0, 0);
+    double *values = (double *)x->values;
+    for (int i = 10; i < SAMPLES; i++)
+        values[i] *= 2;
+    launches[0].count = 10, launches[0].values = values;
+    launches[1].count = SAMPLES - 10, launches[1].values = values + 10;
+    x->launch_count = 2;
+    x->launches = (void *)launches;
+    judge(&rows, &findings);
+    assert_true(rows.items[0].seconds.high >= 2e-3 && rows.items[0].seconds.low < 1e-3);
     done(&rows);
 }
 
@@ -308,6 +328,7 @@ int main(void)
         cmocka_unit_test(bandwidths),
         cmocka_unit_test(a_good_fabric_breaks_no_rule),
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(starts_that_differ_widen_the_interval),
         cmocka_unit_test(few_samples_show_nothing),
         cmocka_unit_test(forms_are_compared_with_the_plain_call),
         cmocka_unit_test(two_at_once),
