@@ -85,7 +85,7 @@ bool probe_file_record(const struct probe_file *f, uint64_t i, const struct prob
         return damaged(f, i, "type", r->type, PROBE_UNCOUNTED + 1, error);
     if (kind == PROBE_COUNTER || kind == PROBE_UNSEEN)
         return text_ends(f, i, r->counter.event, sizeof r->counter.event, error);
-    bool moves = kind == PROBE_COLLECTIVE || kind == PROBE_POINT || kind == PROBE_ENDED;
+    bool moves = kind == PROBE_COLLECTIVE || kind == PROBE_POINT;
     if (moves && r->op >= PROBE_OPS)
         return damaged(f, i, "op", r->op, PROBE_OPS, error);
     if (moves && r->type >= PROBE_TYPES)

@@ -144,7 +144,7 @@ static void add(struct reading *r, const struct probe_record *record)
     case PROBE_UNSEEN: add_unseen(r, p, record); break;
     case PROBE_WAIT: add_wait(p, record); break;
     case PROBE_PROCESSOR: add_processor(p, record); break;
-    case PROBE_NOTHING: case PROBE_CONNECT: case PROBE_ENDED: case PROBE_KINDS: break;
+    case PROBE_NOTHING: case PROBE_CONNECT: case PROBE_KINDS: break;
     }
 }
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define PROBE_MAGIC "fsdpprb1"
-#define PROBE_VERSION 2u
+#define PROBE_VERSION 3u
 enum { PROBE_HEADER_BYTES = 4096, PROBE_RECORD_BYTES = 64, PROBE_PHASE_BYTES = 24 };
 
 // A preloaded library each. Bit 1 << id of header.probes: it is loaded.
@@ -32,8 +32,7 @@ enum probe_kind {
     PROBE_POINT,       // point to point of MPI or NCCL: op SEND or RECEIVE, peer
     PROBE_UNSEEN,      // a call whose bytes this probe cannot count; counter.event is its name, op: enum probe_missed
     PROBE_WAIT,        // the thread that sets the marks waited: time, duration; call: the first of it; count: calls in it
-    PROBE_ENDED,       // a nonblocking collective or message is over: as its own record, from its start until the program was told
-    PROBE_PROCESSOR,   // at a mark, since the note before, of 2 ms or more: bytes: processor time of the process [ns], count: of the thread that sets the marks
+    PROBE_PROCESSOR,   // at a mark, since the note before, of 10 ms or more: bytes: processor time of the process [ns], count: of the thread that sets the marks
     PROBE_KINDS
 };
 
@@ -69,7 +68,7 @@ struct probe_record {
             int64_t count;       // elements of `bytes`; 0 where the call knows none
             uint64_t address;    // block; peer of a socket: IPv4 address << 16 | port, both in host order, 0: not IPv4; communicator
             uint64_t wire;       // collective: bytes that go to other ranks where each part is sent once, from the call's own counts
-            uint32_t duration_ns;// of the call, at most UINT32_MAX; a nonblocking one: of its start
+            uint32_t duration_ns;// of the call, at most UINT32_MAX; of a nonblocking one of MPI: see below
             uint16_t size;       // ranks of the communicator
             uint16_t peer;       // rank in it
             uint32_t thread;     // gettid
@@ -84,6 +83,8 @@ struct probe_record {
 _Static_assert(sizeof(struct probe_record) == PROBE_RECORD_BYTES, "a record is 64 bytes");
 // Payload: bytes of the whole result of an all-gather and of the whole input of a reduce-scatter (all ranks' parts), of the buffer of
 // the others; of what this rank sends to all, itself included, in an all-to-all.
+// A nonblocking call of MPI lasts from its start until a wait or a test told the program that it is over, which is written into its record then: 0 as
+// long as that has not been seen. Of persistent requests, and of NCCL, which only puts work on a stream, the call alone.
 
 struct probe_header {
     char magic[8];

@@ -16,9 +16,11 @@
 bool probe_recording(void);
 // In a constructor of each probe.
 void probe_loaded(enum probe_id id);
-uint64_t probe_now(void); // CLOCK_MONOTONIC [ns]
-// Appends a copy of the record, with this thread's number; time_ns 0: now.
-void probe_append(const struct probe_record *r);
+uint64_t probe_now(void); // CLOCK_MONOTONIC [ns], to 0.1 us
+// Appends a copy of the record, with this thread's number; time_ns 0: now. Where it lies, or NULL: nothing is recorded, or the file is full.
+struct probe_record *probe_append(const struct probe_record *r);
+// What an appended record is of lasts from its start until now [ns].
+void probe_ended(struct probe_record *r, uint64_t now);
 // Live bytes of blocks below header.small_bytes.
 void probe_small(int64_t change);
 int64_t probe_small_limit(void);

@@ -43,12 +43,11 @@ bool probe_step_times(const struct probe_case *p, int step, double *begin_s, dou
     return found;
 }
 
-// As what it is drawn; PROBE_NOTHING: not at all. The end of a call that only started something makes that one longer.
+// As what it is drawn; PROBE_NOTHING: not at all.
 static enum probe_kind kind_of(const struct probe_record *r)
 {
     switch (r->kind) {
     case PROBE_SEND: case PROBE_RECEIVE: case PROBE_COLLECTIVE: case PROBE_POINT: case PROBE_WAIT: return (enum probe_kind)r->kind;
-    case PROBE_ENDED: return r->op == PROBE_OP_SEND || r->op == PROBE_OP_RECEIVE ? PROBE_POINT : PROBE_COLLECTIVE;
     default: return PROBE_NOTHING;
     }
 }
@@ -88,7 +87,7 @@ static int collect(const struct probe_record *records, uint64_t count, double be
         if (kind == PROBE_NOTHING || r->op >= PROBE_OPS || at < begin_s || at > end_s)
             continue;
         *out = memory_grow(*out, (size_t)found, sizeof **out);
-        (*out)[found++] = (struct probe_span){kind, (enum probe_op)r->op, at, at + 1e-9 * r->duration_ns, r->kind == PROBE_ENDED ? 0 : r->bytes};
+        (*out)[found++] = (struct probe_span){kind, (enum probe_op)r->op, at, at + 1e-9 * r->duration_ns, r->bytes};
     }
     if (found > 0)
         qsort(*out, (size_t)found, sizeof **out, by_begin);

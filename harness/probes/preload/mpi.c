@@ -5,8 +5,8 @@
 // Why:  the payload is what a strategy is judged by, and it is the same whatever carries it. Between ranks of one machine Open MPI uses
 //       shared memory, of which a socket sees nothing.
 // Blind to: one-sided calls and collectives between two groups (intercommunicators), which are noted as unseen; Fortran's names; files;
-//       what MPI sends for itself. A nonblocking call's duration is that of its start; when a wait or a test tells the program that it is over, a
-//       record PROBE_ENDED lasts from its start until then. Blocking calls and waits are noted as waits besides (waiting.h).
+//       what MPI sends for itself. When a wait or a test tells the program that a nonblocking call is over, its record gets its duration.
+//       Blocking calls and waits are noted as waits besides (waiting.h).
 #include <stdbool.h>
 #include <string.h>
 
@@ -31,13 +31,11 @@ __attribute__((constructor)) static void load(void) { probe_loaded(PROBE_MPI); }
 
 static uint64_t start_of_call(void) { return probe_recording() ? probe_now() : 0; }
 
-static void append_until_now(struct probe_record *r, uint64_t start)
-{
-    uint64_t took = probe_now() - start;
-    r->time_ns = start;
-    r->duration_ns = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
-    probe_append(r);
-}
+static const MPI_Request *const no_request = NULL;
+// A call that starts something does not wait for it.
+static uint64_t waits(uint64_t start, const MPI_Request *request) { return start != 0 && request == NULL ? waiting_begin(start) : 0; }
+// After the call; of one that only starts something the end comes later.
+static uint64_t end_of_call(uint64_t start, const MPI_Request *request) { return start != 0 && request == NULL ? probe_now() : 0; }
 
 // ---- what is under way -------------------------------------------------------------------------
 static atomic_flag busy = ATOMIC_FLAG_INIT; // of both tables of requests
@@ -45,7 +43,7 @@ static void lock(void) { while (atomic_flag_test_and_set_explicit(&busy, memory_
 static void unlock(void) { atomic_flag_clear_explicit(&busy, memory_order_release); }
 
 // Started and not known to be over. Where there are more, the end of some is not recorded.
-static struct { MPI_Request request; struct probe_record started; } under_way[UNDER_WAY];
+static struct { MPI_Request request; struct probe_record *record; } under_way[UNDER_WAY];
 static _Atomic int under_way_count;
 
 static int place_under_way(MPI_Request request)
@@ -56,14 +54,14 @@ static int place_under_way(MPI_Request request)
     return i;
 }
 
-// As it was when started, or kind PROBE_NOTHING where that is not known.
-static struct probe_record forget(MPI_Request request)
+// Its record, or NULL where that is not known.
+static struct probe_record *forget(MPI_Request request)
 {
-    struct probe_record r = {.kind = PROBE_NOTHING};
+    struct probe_record *r = NULL;
     lock();
     int i = place_under_way(request);
     if (i < under_way_count) {
-        r = under_way[i].started;
+        r = under_way[i].record;
         under_way[i] = under_way[--under_way_count];
     }
     unlock();
@@ -71,14 +69,14 @@ static struct probe_record forget(MPI_Request request)
 }
 
 // A handle that is there already is used again: its old end was not seen.
-static void remember(MPI_Request request, const struct probe_record *r)
+static void remember(MPI_Request request, struct probe_record *r)
 {
     lock();
     int i = place_under_way(request);
     if (i < UNDER_WAY) {
         under_way_count += i == under_way_count;
         under_way[i].request = request;
-        under_way[i].started = *r;
+        under_way[i].record = r;
     }
     unlock();
 }
@@ -86,11 +84,9 @@ static void remember(MPI_Request request, const struct probe_record *r)
 static void ended(int count, const MPI_Request before[], const MPI_Request after[])
 {
     for (int i = 0; i < count; i++) {
-        struct probe_record r = before[i] != after[i] ? forget(before[i]) : (struct probe_record){.kind = PROBE_NOTHING};
-        if (r.kind == PROBE_NOTHING)
-            continue;
-        r.kind = PROBE_ENDED;
-        append_until_now(&r, r.time_ns);
+        struct probe_record *r = before[i] != after[i] ? forget(before[i]) : NULL;
+        if (r != NULL)
+            probe_ended(r, probe_now());
     }
 }
 
@@ -103,9 +99,9 @@ static void ended(int count, const MPI_Request before[], const MPI_Request after
         MPI_Request before[requests + 1]; \
         if (requests > 0) \
             memcpy(before, all, (size_t)requests * sizeof *before); \
-        uint64_t begin = waiting_begin(); \
+        uint64_t begin = waiting_begin(0); \
         int code = PMPI(name) arguments; \
-        waiting_end(CALL_##name, begin); \
+        waiting_end(CALL_##name, begin, 0); \
         ended(requests, before, all); \
         return code; \
     }
@@ -114,12 +110,17 @@ static void ended(int count, const MPI_Request before[], const MPI_Request after
 #define FIRST_REQUEST_n q
 MPI_COMPLETIONS(COMPLETION)
 
+struct span { uint64_t start, end; }; // [ns]; end 0: it is not over
+
 // request: of a nonblocking call, else NULL.
-static void note(struct probe_record *r, uint64_t start, const MPI_Request *request)
+static void note(struct probe_record *r, struct span at, const MPI_Request *request)
 {
-    append_until_now(r, start);
-    if (request != NULL)
-        remember(*request, r);
+    r->time_ns = at.start;
+    struct probe_record *written = probe_append(r);
+    if (written != NULL && at.end != 0)
+        probe_ended(written, at.end);
+    if (written != NULL && request != NULL)
+        remember(*request, written);
 }
 
 static void unseen(int call, const char *name, uint64_t start)
@@ -165,24 +166,24 @@ static bool members(MPI_Comm comm, int64_t *n, int64_t *me)
     return !m->two_groups;
 }
 
-static void collective(int call, enum probe_op op, struct data_kind kind, int64_t count, int64_t wire, MPI_Comm comm, int64_t n, uint64_t start,
+static void collective(int call, enum probe_op op, struct data_kind kind, int64_t count, int64_t wire, MPI_Comm comm, int64_t n, struct span at,
                        const MPI_Request *request)
 {
     note(&(struct probe_record){.kind = PROBE_COLLECTIVE, .call = (uint16_t)call, .op = (uint8_t)op, .type = (uint8_t)kind.type,
                                 .bytes = count * kind.size, .count = count, .address = (uint64_t)(uintptr_t)comm, .wire = (uint64_t)wire,
                                 .size = (uint16_t)n, .peer = NO_PEER},
-         start, request);
+         at, request);
 }
 
 #define UNWRAP(...) __VA_ARGS__
 #define WITH(list, ...) (UNWRAP list, __VA_ARGS__)
-#define COLLECTIVE_BODY(name, arguments, op_, kind_, count_, wire_, begin_, request_) \
+#define COLLECTIVE_BODY(name, arguments, op_, kind_, count_, wire_, request_) \
     { \
-        uint64_t start = start_of_call(); \
+        uint64_t start = start_of_call(), begin = waits(start, request_); \
         int64_t n, me; \
-        uint64_t begin = begin_; \
         int code = PMPI(name) arguments; \
-        waiting_end(CALL_##name, begin); \
+        uint64_t end = end_of_call(start, request_); \
+        waiting_end(CALL_##name, begin, end); \
         if (start == 0 || code != MPI_SUCCESS) \
             return code; \
         if (!members(comm, &n, &me)) { \
@@ -192,19 +193,19 @@ static void collective(int call, enum probe_op op, struct data_kind kind, int64_
         struct data_kind kind = kind_; \
         int64_t elements = count_, size = kind.size, bytes = elements * size; \
         (void)size, (void)bytes; \
-        collective(CALL_##name, PROBE_##op_, kind, elements, wire_, comm, n, start, request_); \
+        collective(CALL_##name, PROBE_##op_, kind, elements, wire_, comm, n, (struct span){start, end}, request_); \
         return code; \
     }
 #define COLLECTIVE(name, nonblocking, parameters, arguments, op, kind, count, wire) \
-    int MPI_##name parameters COLLECTIVE_BODY(name, arguments, op, kind, count, wire, waiting_begin(), NULL) \
+    int MPI_##name parameters COLLECTIVE_BODY(name, arguments, op, kind, count, wire, no_request) \
     int MPI_##nonblocking WITH(parameters, MPI_Request *request) \
-        COLLECTIVE_BODY(nonblocking, WITH(arguments, request), op, kind, count, wire, 0, request)
+        COLLECTIVE_BODY(nonblocking, WITH(arguments, request), op, kind, count, wire, request)
 MPI_COLLECTIVES(COLLECTIVE)
 
 // ---- point to point ----------------------------------------------------------------------------
 struct message { enum probe_op op; struct data_kind kind; int64_t count; int peer; MPI_Comm comm; };
 
-static void point(int call, struct message m, uint64_t start, const MPI_Request *request)
+static void point(int call, struct message m, struct span at, const MPI_Request *request)
 {
     int64_t bytes = m.count * m.kind.size;
     if (m.peer == MPI_PROC_NULL)
@@ -214,7 +215,7 @@ static void point(int call, struct message m, uint64_t start, const MPI_Request 
     note(&(struct probe_record){.kind = PROBE_POINT, .call = (uint16_t)call, .op = (uint8_t)m.op, .type = (uint8_t)m.kind.type, .bytes = bytes,
                                 .count = m.count, .address = (uint64_t)(uintptr_t)m.comm, .wire = to_other ? (uint64_t)bytes : 0,
                                 .size = (uint16_t)in->size, .peer = m.peer < 0 ? NO_PEER : (uint16_t)m.peer},
-         start, request);
+         at, request);
 }
 
 static struct message sending(int count, MPI_Datatype type, int to, MPI_Comm comm)
@@ -265,7 +266,7 @@ static void started(int call, const char *name, MPI_Request request, uint64_t be
     struct message m = i >= 0 ? persistent[i].message : (struct message){0};
     unlock();
     if (i >= 0)
-        point(call, m, begin, NULL);
+        point(call, m, (struct span){begin, probe_now()}, NULL);
     else
         unseen(call, name, begin);
 }
@@ -301,14 +302,13 @@ int MPI_Startall(int count, MPI_Request requests[])
 
 // Runs the call, and notes `what` where it succeeded; request: of a nonblocking call, else NULL and it is a wait.
 #define CALLED(name, arguments, what, request) \
-    uint64_t start = start_of_call(), begin = request == NULL ? waiting_begin() : 0; \
+    uint64_t start = start_of_call(), begin = waits(start, request); \
     int code = PMPI(name) arguments; \
-    waiting_end(CALL_##name, begin); \
+    uint64_t end = end_of_call(start, request); \
+    waiting_end(CALL_##name, begin, end); \
     if (start != 0 && code == MPI_SUCCESS) \
-        point(CALL_##name, what, start, request); \
+        point(CALL_##name, what, (struct span){start, end}, request); \
     return code
-static const MPI_Request *const no_request = NULL;
-
 #define SENDER(name, nonblocking, lasting) \
     int MPI_##name(const void *b, int c, MPI_Datatype t, int to, int tag, MPI_Comm comm) \
     { \
@@ -347,24 +347,25 @@ int MPI_Recv(void *b, int c, MPI_Datatype t, int from, int tag, MPI_Comm comm, M
 }
 
 // A matched message's communicator is not asked for: the receive is noted without.
-static void matched(int call, int64_t count, MPI_Datatype type, int peer, uint64_t start, const MPI_Request *request)
+static void matched(int call, int64_t count, MPI_Datatype type, int peer, struct span at, const MPI_Request *request)
 {
     struct data_kind kind = kind_of(type);
     if (peer != MPI_PROC_NULL)
         note(&(struct probe_record){.kind = PROBE_POINT, .call = (uint16_t)call, .op = PROBE_OP_RECEIVE, .type = (uint8_t)kind.type,
                                     .bytes = count * kind.size, .count = count, .peer = peer < 0 ? NO_PEER : (uint16_t)peer},
-             start, request);
+             at, request);
 }
 
 int MPI_Mrecv(void *b, int c, MPI_Datatype t, MPI_Message *message, MPI_Status *wanted)
 {
-    uint64_t start = start_of_call(), begin = waiting_begin();
+    uint64_t start = start_of_call(), begin = waits(start, no_request);
     MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
     int code = PMPI(Mrecv)(b, c, t, message, status), count = c;
-    waiting_end(CALL_Mrecv, begin);
+    uint64_t end = end_of_call(start, no_request);
+    waiting_end(CALL_Mrecv, begin, end);
     if (start != 0 && code == MPI_SUCCESS) {
         PMPI(Get_count)(status, t, &count);
-        matched(CALL_Mrecv, count == MPI_UNDEFINED ? c : count, t, status->MPI_SOURCE, start, NULL);
+        matched(CALL_Mrecv, count == MPI_UNDEFINED ? c : count, t, status->MPI_SOURCE, (struct span){start, end}, NULL);
     }
     return code;
 }
@@ -374,33 +375,35 @@ int MPI_Imrecv(void *b, int c, MPI_Datatype t, MPI_Message *message, MPI_Request
     uint64_t start = start_of_call();
     int code = PMPI(Imrecv)(b, c, t, message, request);
     if (start != 0 && code == MPI_SUCCESS)
-        matched(CALL_Imrecv, c, t, MPI_ANY_SOURCE, start, request);
+        matched(CALL_Imrecv, c, t, MPI_ANY_SOURCE, (struct span){start, 0}, request);
     return code;
 }
 
 int MPI_Sendrecv(const void *s, int sn, MPI_Datatype st, int to, int to_tag, void *r, int rn, MPI_Datatype rt, int from, int from_tag, MPI_Comm comm,
                  MPI_Status *wanted)
 {
-    uint64_t start = start_of_call(), begin = waiting_begin();
+    uint64_t start = start_of_call(), begin = waits(start, no_request);
     MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
     int code = PMPI(Sendrecv)(s, sn, st, to, to_tag, r, rn, rt, from, from_tag, comm, status);
-    waiting_end(CALL_Sendrecv, begin);
+    uint64_t end = end_of_call(start, no_request);
+    waiting_end(CALL_Sendrecv, begin, end);
     if (start != 0 && code == MPI_SUCCESS) {
-        point(CALL_Sendrecv, sending(sn, st, to, comm), start, NULL);
-        point(CALL_Sendrecv, came(status, rn, rt, comm), start, NULL);
+        point(CALL_Sendrecv, sending(sn, st, to, comm), (struct span){start, end}, NULL);
+        point(CALL_Sendrecv, came(status, rn, rt, comm), (struct span){start, end}, NULL);
     }
     return code;
 }
 
 int MPI_Sendrecv_replace(void *b, int c, MPI_Datatype t, int to, int to_tag, int from, int from_tag, MPI_Comm comm, MPI_Status *wanted)
 {
-    uint64_t start = start_of_call(), begin = waiting_begin();
+    uint64_t start = start_of_call(), begin = waits(start, no_request);
     MPI_Status own, *status = wanted != MPI_STATUS_IGNORE ? wanted : &own;
     int code = PMPI(Sendrecv_replace)(b, c, t, to, to_tag, from, from_tag, comm, status);
-    waiting_end(CALL_Sendrecv_replace, begin);
+    uint64_t end = end_of_call(start, no_request);
+    waiting_end(CALL_Sendrecv_replace, begin, end);
     if (start != 0 && code == MPI_SUCCESS) {
-        point(CALL_Sendrecv_replace, sending(c, t, to, comm), start, NULL);
-        point(CALL_Sendrecv_replace, came(status, c, t, comm), start, NULL);
+        point(CALL_Sendrecv_replace, sending(c, t, to, comm), (struct span){start, end}, NULL);
+        point(CALL_Sendrecv_replace, came(status, c, t, comm), (struct span){start, end}, NULL);
     }
     return code;
 }

@@ -48,9 +48,9 @@ int __ppoll_chk(struct pollfd *f, nfds_t n, const struct timespec *t, const sigs
 #define WRAPPER(name, type, parameters, arguments) \
     type name parameters \
     { \
-        uint64_t begin = waiting_begin(); \
+        uint64_t begin = waiting_begin(0); \
         type result = REAL(name) arguments; \
-        waiting_end(CALL_##name, begin); \
+        waiting_end(CALL_##name, begin, 0); \
         return result; \
     }
 WAIT_CALLS(WRAPPER)
@@ -69,8 +69,8 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
-    uint64_t begin = is_wait(number, a[1]) ? waiting_begin() : 0;
+    uint64_t begin = is_wait(number, a[1]) ? waiting_begin(0) : 0;
     long result = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-    waiting_end(CALL_futex, begin);
+    waiting_end(CALL_futex, begin, 0);
     return result;
 }

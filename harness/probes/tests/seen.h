@@ -33,7 +33,7 @@ static inline const struct probe_record *seen_next(void)
 {
     while (seen_count < atomic_load(&seen_file.header->next)) {
         const struct probe_record *r = &seen_file.records[seen_count++];
-        if (r->kind != PROBE_WAIT && r->kind != PROBE_ENDED && r->kind != PROBE_PROCESSOR)
+        if (r->kind != PROBE_WAIT && r->kind != PROBE_PROCESSOR)
             return r;
     }
     return NULL;

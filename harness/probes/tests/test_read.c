@@ -258,7 +258,7 @@ static void test_damage(void **state)
     refused(&m, sizeof m, 7, "no mark of case 7");
 #define DAMAGED(change, says) do { bad = m; change; refused(&bad, sizeof bad, 1, says); } while (0)
     DAMAGED(bad.header.magic[0] = 0, "not a file of the probes");
-    DAMAGED(bad.header.version = 9, "version 9, expected 2");
+    DAMAGED(bad.header.version = 9, "version 9, expected 3");
     DAMAGED(bad.header.capacity = UINT64_MAX, "truncated");
     DAMAGED(atomic_store(&bad.header.room, ROOM + 1), "found 65 records with room");
     DAMAGED(bad.records[4].kind = 99, "record 4 is damaged: found kind 99");

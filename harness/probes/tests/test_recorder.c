@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -325,12 +326,75 @@ static void test_not_asked(void **state)
     assert_int_equal(status, 0); // says so on standard error, and the rank goes on
 }
 
+// ---- the clock ----
+// The time that the probes note, by its symbol, between two readings of the clock. Taken again where something came between: the narrowest of ten.
+static int64_t off_clock(void)
+{
+    uint64_t (*now)(void);
+    int64_t off = 0, narrowest = INT64_MAX;
+    *(void **)&now = dlsym(RTLD_DEFAULT, "probe_now");
+    for (int i = 0; i < 10; i++) {
+        struct timespec a, b;
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        int64_t noted = (int64_t)now();
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        int64_t from = a.tv_sec * 1000000000ll + a.tv_nsec, to = b.tv_sec * 1000000000ll + b.tv_nsec;
+        if (to - from < narrowest)
+            narrowest = to - from, off = noted < from ? noted - from : noted > to ? noted - to : 0;
+    }
+    return off;
+}
+
+// A child that is a rank has the same time, and a rank's times never go back.
+static int act_clock(void)
+{
+    enum { ALLOWED_NS = 2000, ROUNDS = 300 };
+    int64_t worst = llabs(off_clock()); // before the first mark
+    actor_mark("case", 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i == ROUNDS / 2 && fork() == 0)
+            setenv("RANK", "1", 1), actor_mark("case", 0);
+        actor_mark("forward", i);
+        int64_t off = llabs(off_clock());
+        worst = off > worst ? off : worst;
+        usleep(i % 50 == 0 ? 20000 : 500);
+    }
+    if (worst > ALLOWED_NS)
+        fprintf(stderr, "rank %s: found a time that is %" PRId64 " ns off the clock, expected at most %d\n", getenv("RANK"), worst, ALLOWED_NS);
+    if (strcmp(getenv("RANK"), "1") == 0)
+        _exit(worst > ALLOWED_NS);
+    int child = 0;
+    return wait(&child) < 0 || child != 0 || worst > ALLOWED_NS;
+}
+
+static void test_clock(void **state)
+{
+    (void)state;
+    char output[256], path[4096];
+    struct probe_file file;
+    struct error error;
+    const char *folder = preloaded_job();
+    struct probe_case c = preloaded_watch("clock", "heap", folder, NULL, output);
+    probe_case_free(&c);
+    snprintf(path, sizeof path, "%s/probes.rank0", folder);
+    assert_true(probe_file_open(path, &file, &error));
+    uint64_t last = 0, marks = 0;
+    for (uint64_t i = 0; i < file.count; i++) {
+        if (file.records[i].kind != PROBE_MARK)
+            continue;
+        assert_true(file.records[i].time_ns >= last);
+        last = file.records[i].time_ns, marks++;
+    }
+    assert_int_equal(marks, 301);
+    probe_file_close(&file);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct actor actors[] = {{"fork", act_fork}, {"template", act_template}, {"killed", act_killed}, {"hammer", act_hammer},
+    static const struct actor actors[] = {{"fork", act_fork}, {"clock", act_clock}, {"template", act_template}, {"killed", act_killed}, {"hammer", act_hammer},
                                           {"overflow", act_overflow}, {"limited", act_limited}, {"disk", act_disk}, {"pause", act_pause}, {NULL, NULL}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fork), cmocka_unit_test(test_template), cmocka_unit_test(test_killed), cmocka_unit_test(test_hammer),
+        cmocka_unit_test(test_fork), cmocka_unit_test(test_clock), cmocka_unit_test(test_template), cmocka_unit_test(test_killed), cmocka_unit_test(test_hammer),
         cmocka_unit_test(test_full_file), cmocka_unit_test(test_limited_file), cmocka_unit_test(test_full_disk), cmocka_unit_test(test_pause),
         cmocka_unit_test(test_not_asked),
     };

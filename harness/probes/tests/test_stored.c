@@ -113,9 +113,8 @@ static void the_calls_of_a_step_are_sorted_and_joined(void **state)
         {.time_ns = AT(15.5), .kind = PROBE_NOTHING, .bytes = 99},
         {.time_ns = AT(20), .kind = PROBE_COLLECTIVE, .op = PROBE_ALL_GATHER, .bytes = 40, .duration_ns = 1000000}, // 4 ms
         {.time_ns = AT(21), .kind = PROBE_HEAP_LIVE, .bytes = 7},
-        {.time_ns = AT(30), .kind = PROBE_POINT, .op = PROBE_OP_SEND, .bytes = 50, .duration_ns = 1000},                // started
+        {.time_ns = AT(30), .kind = PROBE_POINT, .op = PROBE_OP_SEND, .bytes = 50, .duration_ns = 9000000},             // nonblocking, and over
         {.time_ns = AT(31), .kind = PROBE_WAIT, .count = 3, .duration_ns = 8000000},
-        {.time_ns = AT(30), .kind = PROBE_ENDED, .op = PROBE_OP_SEND, .bytes = 50, .duration_ns = 9000000},             // and over
         {.time_ns = AT(1001), .kind = PROBE_SEND, .bytes = 2},                                                      // of the next
     };
     write_records(path, records, sizeof records / sizeof *records);

@@ -243,8 +243,9 @@ static void other_threads_do_not_count(void **state)
     const struct probe_phase *forward = &c.phases[1], *observe = &c.phases[2];
     assert_string_equal(forward->name, "forward");
     assert_true(forward->waits == 0 && forward->wait_s == 0);
-    assert_true(forward->thread_s > 0.095);
-    assert_true(forward->process_s + observe->process_s > forward->thread_s + observe->thread_s + 0.095);
+    // Of 0.1 s each; a mark within 10 ms of the last note has none.
+    assert_true(forward->thread_s > 0.085);
+    assert_true(forward->process_s + observe->process_s > forward->thread_s + observe->thread_s + 0.085);
     probe_case_free(&c);
 }
 
@@ -372,9 +373,9 @@ static int ended_in(const char *job, int rank, double *shortest_s)
     *shortest_s = INFINITY;
     for (uint64_t i = 0; i < file.count; i++) {
         const struct probe_record *r = &file.records[i];
-        if (r->kind != PROBE_ENDED)
+        if (strcmp(probe_call_name(r->call), "MPI_Iallgather") != 0)
             continue;
-        assert_true(r->op == PROBE_ALL_GATHER && r->bytes == 32);
+        assert_true(r->kind == PROBE_COLLECTIVE && r->bytes == 32);
         *shortest_s = fmin(*shortest_s, 1e-9 * r->duration_ns);
         count++;
     }
