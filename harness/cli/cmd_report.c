@@ -45,7 +45,7 @@ static bool report(struct store *s, const struct stored_run *run, const char *fo
     int count;
     if (!store_count_series(s, run->id, &count, error))
         return false;
-    bool alone = count > 0 && run->case_count == 0 && json_object_size(run->implementations) == 0;
+    bool alone = count > 0 && !stored_run_judges(run);
     return (alone || report_write(run, folder, error)) && (count == 0 || report_series(s, run, alone, folder, error));
 }
 

@@ -69,7 +69,7 @@ static int show(const struct cli *cli, struct store *s, const struct stored_run 
     int count;
     if (!store_count_series(s, run->id, &count, &error))
         return options_bad(cli->command, "%s", error.text);
-    if (count > 0 && run->case_count == 0 && json_object_size(run->implementations) == 0)
+    if (count > 0 && !stored_run_judges(run))
         return show_series(cli, s, run, as_json);
     if (as_json)
         report_json(run, stdout);

@@ -29,8 +29,8 @@ static const char *word_of_numbers(const struct interval *ratio) {
 }
 
 void compare_add_row(struct comparison *c, struct compare_row row) {
-    row.word = row.counted ? word_of_counts(&row.ratio, row.slack) : row.unit == COMPARE_SECONDS ? word_of_times(&row.ratio) : word_of_numbers(&row.ratio);
-    row.worse = row.unit != COMPARE_NUMBER && (row.counted ? row.ratio.high > 1 + c->threshold : row.ratio.coverage >= 0.95 && row.ratio.low > 1 + c->threshold);
+    row.word = row.fault ? row.fault : row.counted ? word_of_counts(&row.ratio, row.slack) : row.unit == COMPARE_SECONDS ? word_of_times(&row.ratio) : word_of_numbers(&row.ratio);
+    row.worse = row.fault ? row.worse : row.unit != COMPARE_NUMBER && (row.counted ? row.ratio.high > 1 + c->threshold : row.ratio.coverage >= 0.95 && row.ratio.low > 1 + c->threshold);
     c->rows = memory_grow(c->rows, (size_t)c->row_count, sizeof *c->rows);
     c->rows[c->row_count++] = row;
 }

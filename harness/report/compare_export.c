@@ -29,7 +29,7 @@ static json_t *run_json(const struct stored_run *r) {
 }
 
 static const char *unit_name(enum compare_unit unit) {
-    static const char *const names[] = {"s", "B", "errors", ""};
+    static const char *const names[] = {"s", "B", ""};
     return names[unit];
 }
 
@@ -37,9 +37,9 @@ bool compare_json(const struct comparison *c, FILE *out) {
     json_t *rows = json_array(), *verdicts = json_array();
     for (int i = 0; i < c->row_count; i++) {
         const struct compare_row *r = &c->rows[i];
-        json_array_append_new(rows, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:s, s:b, s:o}", "what", string(r->what), "quantity", string(r->quantity), "unit",
+        json_array_append_new(rows, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:s, s:b, s:o, s:o}", "what", string(r->what), "quantity", string(r->quantity), "unit",
                                               unit_name(r->unit), "before", interval(&r->before), "after", interval(&r->after), "ratio", interval(&r->ratio), "counted", r->counted,
-                                              "word", r->word, "worse", r->worse, "worst_case", string(r->worst_case)));
+                                              "word", r->word, "worse", r->worse, "worst_case", string(r->worst_case), "why", string(r->why)));
     }
     for (int i = 0; i < c->verdict_count; i++) {
         const struct compare_verdict *v = &c->verdicts[i];
@@ -82,7 +82,9 @@ bool compare_csv(const struct comparison *c, FILE *out) {
         put_number(out, r->ratio.coverage, ",");
         fprintf(out, "%d,\"%s\",%d,", r->ratio.count, r->word, r->worse);
         put_text(out, r->worst_case);
-        fputs("\"\"\r\n", out);
+        fputc('"', out);
+        text_put(out, TEXT_CSV, r->why ? r->why : "");
+        fputs("\"\r\n", out);
     }
     for (int i = 0; i < c->verdict_count; i++) {
         const struct compare_verdict *v = &c->verdicts[i];

@@ -11,6 +11,10 @@
 
 enum { COLUMNS = 7, WHAT_LEAST = 44, MOST_VERDICTS = 40 };
 
+enum compare_unit compare_unit_of(const char *quantity) {
+    return strstr(quantity, "seconds") ? COMPARE_SECONDS : strstr(quantity, "bytes") ? COMPARE_BYTES : COMPARE_NUMBER;
+}
+
 const char *compare_value(double x, enum compare_unit unit, char text[32]) {
     static const struct { double from, scale; const char *name; } seconds[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {0, 1e6, "us"}};
     static const struct { double from, scale; const char *name; } bytes[] = {{0x1p30, 0x1p-30, "GiB"}, {0x1p20, 0x1p-20, "MiB"}, {0x1p10, 0x1p-10, "KiB"}, {0, 1, "B"}};
@@ -80,6 +84,7 @@ static void put_rows(const struct comparison *c, const struct report_options *o,
         cells[i][0] = shorter;
         put_row(cells[i], width, color_of(rows[i], o->color), out);
         if (rows[i]->worse && rows[i]->worst_case) fprintf(out, "    most on %s\n", rows[i]->worst_case);
+        if (rows[i]->why && *rows[i]->why) fputs("    ", out), text_put(out, TEXT_TERMINAL, rows[i]->why), fputc('\n', out);
         for (int k = 0; k < COLUMNS; k++) free(cells[i][k]);
     }
     for (int k = 0; k < COLUMNS; k++) free(head[k]);

@@ -10,7 +10,7 @@
 #include "harness/report/text.h"
 
 // A run of net, bench or advise judges no case, and none is missing.
-static bool judges(const struct export *e) { return e->run->case_count || json_object_size(e->run->implementations) || !e->series->count; }
+static bool judges(const struct export *e) { return stored_run_judges(e->run) || !e->series->count; }
 
 // ---- CSV ----
 // A row under way: NULL and NAN are empty, launch and index below 0 too.

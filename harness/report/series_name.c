@@ -14,6 +14,20 @@ struct interval series_interval(double level, const struct stored_series *s) {
     return out;
 }
 
+static const char *fact(const struct stored_series *s, const char *name) {
+    const char *text = json_string_value(json_object_get(s->facts, name));
+    return text ? text : "";
+}
+
+const char *series_fault(const struct stored_series *s, const char **why) {
+    static const char *const words[] = {"WRONG", "SKIP", "BROKEN"};
+    bool errors = json_integer_value(json_object_get(s->facts, "errors")) > 0;
+    if (why) *why = fact(s, errors ? "first_error" : "why");
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(fact(s, "verdict"), words[i])) return words[i];
+    return errors ? words[0] : s->count ? NULL : "not measured";
+}
+
 // Members within members get names with dots: "calls.0.count".
 static void flatten(json_t *value, const char *name, json_t *out) {
     const char *key;

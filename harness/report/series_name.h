@@ -1,4 +1,4 @@
-// What readers of stored series share: a name for each, and the median of its samples.
+// What readers of stored series share: a name for each, the median of its samples, and whether these count.
 #ifndef HARNESS_REPORT_SERIES_NAME_H
 #define HARNESS_REPORT_SERIES_NAME_H
 
@@ -11,5 +11,8 @@ json_t *series_varying(const struct stored_serieses *all);
 char *series_name(const struct stored_series *s, const json_t *varying);
 // statistics_launches of its samples.
 struct interval series_interval(double level, const struct stored_series *s);
+// NULL: its samples count. Else why they do not, in a word: "WRONG" (numbers that were judged, buffers that were checked), "SKIP", "BROKEN", "not measured";
+// *why, where it is asked for: the reason, or "".
+const char *series_fault(const struct stored_series *s, const char **why);
 
 #endif

@@ -17,20 +17,35 @@
 #include "harness/report/view.h"
 #include "results.h"
 
-static enum compare_unit unit_of(const char *quantity) {
-    return strstr(quantity, "seconds") ? COMPARE_SECONDS : strstr(quantity, "bytes") ? COMPARE_BYTES : COMPARE_NUMBER;
-}
-
 static int64_t errors_of(const struct stored_series *s) { return json_integer_value(json_object_get(s->facts, "errors")); }
 
-// "12.3 us", "12.1 us to 12.9 us"; a star where the interval is that of the extremes.
+// "12.3 us", "12.1 us to 12.9 us"; a star where the interval is that of the extremes. What does not count has its word, and no figure.
 static void put_interval(const struct stored_series *s, char value[32], char range[80], char count[32]) {
     char low[32], high[32];
+    const char *fault = series_fault(s, NULL);
     struct interval i = series_interval(0.95, s);
-    enum compare_unit unit = unit_of(s->quantity);
+    enum compare_unit unit = compare_unit_of(s->quantity);
+    if (fault) {
+        snprintf(value, 32, "%s", fault);
+        range[0] = count[0] = 0;
+        return;
+    }
     compare_value(i.value, unit, value);
     snprintf(range, 80, "%s to %s%s", compare_value(i.low, unit, low), compare_value(i.high, unit, high), i.coverage < 0.95 ? " *" : "");
     snprintf(count, 32, "%d in %d", s->count, s->launch_count);
+}
+
+static void put_faults(const struct stored_serieses *series, const json_t *varies, FILE *out) {
+    for (int i = 0; i < series->count; i++) {
+        const char *why, *fault = series_fault(&series->items[i], &why);
+        if (!fault || !*why) continue;
+        char *name = series_name(&series->items[i], varies);
+        text_put(out, TEXT_TERMINAL, name);
+        fprintf(out, ", %s: ", fault);
+        text_put(out, TEXT_TERMINAL, why);
+        fputc('\n', out);
+        free(name);
+    }
 }
 
 bool series_table(const struct stored_run *r, const struct stored_serieses *series, const struct report_options *o, FILE *out) {
@@ -50,6 +65,7 @@ bool series_table(const struct stored_run *r, const struct stored_serieses *seri
         free(quantity);
     }
     if (few) fputs("* fewer than six samples: the interval is that of the extremes\n", out);
+    put_faults(series, varies, out);
     fprintf(out, "\n%d series, %lld errors (run %lld)\n", series->count, (long long)errors, (long long)r->id);
     json_decref(varies);
     return !ferror(out) && !fflush(out);
@@ -90,15 +106,16 @@ static void put_figures(const char *folder, const char *missing, FILE *out) {
 static void put_rows(const struct stored_serieses *series, FILE *out) {
     json_t *varies = series_varying(series);
     fputs("<h2>Series</h2>\n<p class=\"dim\">Medians over all starts with intervals of at least 95 %; * fewer than six samples: the extremes. Every sample is in series.csv and "
-          "run.json.</p>\n<div class=\"scroll\"><table><thead><tr><th>series</th><th>quantity</th><th>median</th><th>interval</th><th>samples in starts</th><th>errors</th></tr></thead>"
+          "run.json.</p>\n<div class=\"scroll\"><table><thead><tr><th>series</th><th>quantity</th><th>median</th><th>interval</th><th>samples in starts</th><th>errors</th><th>why no figure</th></tr></thead>"
           "<tbody>\n", out);
     for (int i = 0; i < series->count; i++) {
         const struct stored_series *s = &series->items[i];
         char value[32], range[80], count[32], errors[32], *name = series_name(s, varies);
+        const char *why, *fault = series_fault(s, &why);
         put_interval(s, value, range, count);
         snprintf(errors, sizeof errors, "%lld", (long long)errors_of(s));
-        fill(out, "<tr><td>%</td><td>%</td><td class=\"number\">%</td><td class=\"number\">%</td><td class=\"number\">%</td><td class=\"number\">%</td></tr>\n", name, s->quantity, value, range,
-             count, errors);
+        fill(out, "<tr><td>%</td><td>%</td><td class=\"number\">%</td><td class=\"number\">%</td><td class=\"number\">%</td><td class=\"number\">%</td><td>%</td></tr>\n", name, s->quantity, value, range,
+             count, errors, fault ? why : "");
         free(name);
     }
     fputs("</tbody></table></div>\n", out);
@@ -139,7 +156,7 @@ bool series_report(const struct stored_run *r, const struct stored_serieses *ser
 }
 
 // ---- steps ----
-static bool is_step(const struct stored_series *s) { return !strcmp(s->tool, "bench") && !strcmp(s->quantity, "seconds") && s->count; }
+static bool is_step(const struct stored_series *s) { return !strcmp(s->tool, "bench") && !strcmp(s->quantity, "seconds") && !series_fault(s, NULL); }
 
 // The name without the implementation, which is the mark.
 static char *row_name(const struct stored_series *s, const json_t *varies) {

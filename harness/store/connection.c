@@ -42,8 +42,8 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_RECORD_RESULT] = "INSERT INTO result (judged_case, position, check_name, verdict, figure, bound, unit, message, "
                           "classes, ranks, waiver) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))",
     [SQL_HAS_CASE] = "SELECT 1 FROM judged_case WHERE run = ? AND implementation = ? AND case_id = ?",
-    // Of cases: a run that only measured series is not what a report of verdicts is about, unless there is no other.
-    [SQL_NEWEST_RUN] = "SELECT coalesce(max(id) FILTER (WHERE id IN (SELECT run FROM plan) OR id NOT IN (SELECT run FROM series)), max(id)) FROM run",
+    // Of cases: a run that only measured series is not what a report of verdicts is about, unless there is no other. Bench states versions in a plan of 0 cases.
+    [SQL_NEWEST_RUN] = "SELECT coalesce(max(id) FILTER (WHERE id IN (SELECT run FROM plan WHERE planned > 0) OR id NOT IN (SELECT run FROM series)), max(id)) FROM run",
     [SQL_RUN] = "SELECT id, command, profile, pattern, started, ended, exit_status, seed, environment FROM run WHERE id = ?",
     [SQL_PLANS] = "SELECT implementation, planned, versions, note, seconds FROM plan WHERE run = ? ORDER BY rowid",
     [SQL_WAIVERS] = "SELECT " WAIVER_COLUMNS ", id, expires < (SELECT substr(started, 1, 10) FROM run WHERE id = ?1) FROM waiver "
@@ -54,7 +54,7 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_RESULTS] = "SELECT r.judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks, waiver "
                     "FROM judged_case c JOIN result r ON r.judged_case = c.id WHERE c.run = ? ORDER BY c.id, r.position",
     [SQL_NEWEST_PLANS] = "SELECT implementation, planned, versions, note, seconds, max(run) FROM plan p WHERE run IN (" WANTED_RUNS ") "
-                         "GROUP BY implementation",
+                         "AND (planned > 0 OR run NOT IN (SELECT run FROM series)) GROUP BY implementation",
     [SQL_NEWEST_WAIVERS] = "SELECT " WAIVER_COLUMNS ", w.id, expires < substr(started, 1, 10) FROM waiver w JOIN run r ON r.id = w.run "
                            "WHERE run IN (" WANTED_RUNS ")",
     [SQL_NEWEST_COUNTS] = "SELECT count(*), coalesce(sum((SELECT count(*) FROM result WHERE judged_case = c.id)), 0), "

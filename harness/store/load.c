@@ -282,6 +282,14 @@ bool store_load_newest(struct store *s, const int64_t *runs, int count, struct s
     return ok;
 }
 
+bool stored_run_judges(const struct stored_run *r) {
+    const char *name;
+    json_t *plan;
+    json_object_foreach(r->implementations, name, plan)
+        if (json_integer_value(json_object_get(plan, "planned")) > 0) return true;
+    return r->case_count > 0;
+}
+
 void stored_run_free(struct stored_run *r) {
     for (int i = 0; i < r->case_count; i++) {
         json_decref(r->cases[i].figures);

@@ -81,6 +81,8 @@ bool store_load_run(struct store *s, int64_t run, struct stored_run *out, struct
 // run: its id is 0, its environment maps each run's number to that run's, figures by tensor and
 // what probes saw are left out.
 bool store_load_newest(struct store *s, const int64_t *runs, int count, struct stored_run *out, struct error *error);
+// It judged cases, or was to: false of a run that only measured series (series.h).
+bool stored_run_judges(const struct stored_run *r);
 void stored_run_free(struct stored_run *r);
 bool store_list_runs(struct store *s, json_t **out, struct error *error);
 

@@ -24,18 +24,21 @@ static void add(struct store *s, double seconds, enum verdict v) {
     assert_true(store_end_run(s, run, 0, &error));
 }
 
-// A run of series alone: steps of two implementations.
-static void add_steps(struct store *s) {
+// A run of series alone: steps of two implementations, with their versions in a plan of no cases. The second is wrong, or twice as slow.
+static void add_steps(struct store *s, bool wrong) {
     struct error error = {0};
     static const char *const subjects[] = {"reference", "pytorch-fsdp2"};
     int64_t run = sample_begin(s, "fsdpmark bench"), id;
     for (int i = 0; i < 2; i++) {
         json_t *point = json_pack("{s:s}", "strategy", "full");
-        struct series series = {"bench", "shm", subjects[i], "tiny<1>", "seconds", point, NULL};
+        json_t *facts = i == 1 && wrong ? json_pack("{s:s, s:s}", "verdict", "WRONG", "why", "after-steps: it did not train") : json_pack("{s:s}", "verdict", "PASS");
+        struct series series = {"bench", "shm", subjects[i], "tiny<1>", "seconds", point, facts};
+        sample_plan(s, run, subjects[i], 0);
         double values[8];
-        for (int k = 0; k < 8; k++) values[k] = 0.02 * (1 + i) + 0.0001 * k;
+        for (int k = 0; k < 8; k++) values[k] = 0.02 * (wrong ? 0.5 : 1 + i) + 0.0001 * k;
         assert_true(store_add_series(s, run, &series, &id, &error) && store_add_samples(s, id, 0, 8, values, &error));
         json_decref(point);
+        json_decref(facts);
     }
     assert_true(store_end_run(s, run, 0, &error));
 }
@@ -50,7 +53,8 @@ static int set_up(void **state) {
     add(s, 1.3e-3, VERDICT_PASS);
     add(s, 1e-3, VERDICT_FAIL);
     sample_begin(s, "fsdpmark check"); // killed before it planned anything
-    add_steps(s);
+    add_steps(s, false);
+    add_steps(s, true);
     store_close(s);
     return 0;
 }
@@ -81,12 +85,15 @@ static void compare(void **state) {
         {{"compare", "2", "1"}, 0, "faster", ""},
         {{"compare", "1", "3"}, 1, "PASS -> FAIL  reference  exact.case  step-bitwise: a message !", ""},
         {{"compare", "1", "4"}, 3, "the runs have no case and no series in common", ""},
+        {{"compare", "5", "6"}, 1, "WRONG !", ""},
+        {{"compare", "5", "6"}, 1, "after-steps: it did not train", ""},
+        {{"compare", "6", "5"}, 1, "was WRONG\n", ""}, // the other one is twice as slow
         {{"compare", "1", "2", "--json"}, 1, "\"word\": \"slower\"", ""},
         {{"compare", "1", "2", "--csv"}, 1, "measured,\"all-gather (net, shm, mpi)\",\"seconds\",\"s\",", ""},
         {{"compare", "1", "2", "--before", "results.db"}, 1, "slower !", ""},
         {{"compare", "1"}, 2, "", "fsdpmark compare: found 1 runs, expected two: the earlier, then the later (fsdpmark show lists them)\n"},
         {{"compare", "1", "x"}, 2, "", "fsdpmark compare: found run 'x', expected a number (fsdpmark show lists them)\n"},
-        {{"compare", "1", "9"}, 2, "", "no run 9; it holds, newest first: 5"},
+        {{"compare", "1", "9"}, 2, "", "no run 9; it holds, newest first: 6"},
         {{"compare", "1", "2", "--threshold", "-3"}, 2, "", "--threshold"},
         {{"compare", "1", "2", "--before", "none.db"}, 2, "", "none.db"},
     };
@@ -123,6 +130,7 @@ static void show_and_report(void **state) {
         {{"show", "5"}, 0, "2 series, 0 errors (run 5)", ""},
         {{"show", "5"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2)", ""},
         {{"show", "5"}, 0, "40.35 ms  40 ms to 40.7 ms", ""},
+        {{"show", "6"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2), WRONG: after-steps: it did not train\n", ""},
         {{"show", "5", "--json"}, 0, "\"launches\":[[0.02,", ""},
         {{"show", "1"}, 0, "1 PASS", ""},
         {{"show", "4"}, 0, "no case was planned", ""},

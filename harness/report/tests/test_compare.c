@@ -44,9 +44,10 @@ static void add_case(struct store *s, int64_t run, const char *id, double second
 static void fill(struct store *s, int which, double slower) {
     int64_t run = sample_begin(s, which ? "fsdpmark net again" : "fsdpmark net");
     sample_plan(s, run, "reference", 8);
-    add_series(s, run, "all-gather", "seconds", 4096, which ? 1e-3 * slower : 1e-3, 0.02, json_pack("{s:i, s:I}", "errors", which, "sent_bytes", (json_int_t)3072));
+    add_series(s, run, "all-gather", "seconds", 4096, which ? 1e-3 * slower : 1e-3, 0.02, json_pack("{s:i, s:I, s:i}", "errors", 0, "sent_bytes", (json_int_t)3072, "spilled_bytes", which));
     add_series(s, run, "all-gather", "seconds", 8192, 2e-3, 0.02, NULL);
     add_series(s, run, "reduce-scatter", "seconds", 4096, which ? 0.5e-3 : 1e-3, 0.02, NULL);
+    add_series(s, run, "exchange", "seconds", 4096, which ? 0.5e-3 : 1e-3, 0.02, which ? json_pack("{s:i, s:s}", "errors", 1, "first_error", "element 7 is 3, expected 4") : NULL);
     add_series(s, run, "all-reduce", "seconds", 4096, which ? 1.01e-3 : 1e-3, 0.5, NULL);
     add_series(s, run, which ? "broadcast" : "barrier", "seconds", 8, 1, 0.02, NULL);
     add_series(s, run, "all-gather", "tokens per second", 4096, which ? 500 : 100, 0.02, NULL);
@@ -105,16 +106,58 @@ static void series_are_matched_by_their_point(void **state) {
     assert_true(!noisy->worse && !strcmp(noisy->word, "no difference shown"));
     const struct compare_row *rate = row_of(&p->c, "all-gather", "tokens per second");
     assert_true(!rate->worse && !strcmp(rate->word, "more")); // which is better is not known of it
-    assert_true(p->c.series_both == 5 && p->c.series_before == 1 && p->c.series_after == 1);
+    assert_true(p->c.series_both == 6 && p->c.series_before == 1 && p->c.series_after == 1);
     drop(p);
 }
 
 static void facts_are_counted(void **state) {
     (void)state;
     struct pair *p = pair_of(1, 0.05);
-    const struct compare_row *errors = row_of(&p->c, "all-gather, bytes 4096", "errors"), *bytes = row_of(&p->c, "all-gather, bytes 4096", "sent_bytes");
-    assert_true(errors->worse && isinf(errors->ratio.value) && !strcmp(errors->word, "more")); // of none came one
+    const struct compare_row *spilled = row_of(&p->c, "all-gather, bytes 4096", "spilled_bytes"), *bytes = row_of(&p->c, "all-gather, bytes 4096", "sent_bytes");
+    assert_true(spilled->worse && isinf(spilled->ratio.value) && !strcmp(spilled->word, "more")); // of none came one
     assert_true(!bytes->worse && !strcmp(bytes->word, "equal") && bytes->ratio.value == 1);
+    drop(p);
+}
+
+// Half the time, and wrong.
+static void what_is_wrong_is_never_faster(void **state) {
+    (void)state;
+    struct pair *p = pair_of(1, 0.05);
+    const struct compare_row *now = row_of(&p->c, "exchange", "seconds");
+    assert_true(now->worse && !strcmp(now->word, "WRONG") && isnan(now->ratio.value) && isnan(now->after.value) && now->before.value > 0);
+    assert_string_equal(now->why, "element 7 is 3, expected 4");
+    struct comparison c;
+    compare_make((struct compare_side){&p->runs[1], &p->series[1]}, (struct compare_side){&p->runs[0], &p->series[0]}, 0.05, &c);
+    const struct compare_row *before = row_of(&c, "exchange", "seconds");
+    assert_true(!before->worse && !strcmp(before->word, "was WRONG") && isnan(before->ratio.value) && isnan(before->before.value));
+    compare_free(&c);
+    drop(p);
+}
+
+// One series against itself, with the verdicts of a bench.
+static void verdicts_of_series_go_before_times(void **state) {
+    (void)state;
+    static const struct { const char *before, *after, *word; bool worse; int status; } rows[] = {
+        {"PASS", "PASS", "no difference shown", false, 0}, {"PASS", "WRONG", "WRONG", true, 1}, {"WRONG", "WRONG", "WRONG", true, 1}, {"BROKEN", "WRONG", "WRONG", true, 1},
+        {"WRONG", "PASS", "was WRONG", false, 0}, {"PASS", "BROKEN", "BROKEN", true, 1}, {"BROKEN", "BROKEN", "BROKEN", false, 0}, {"SKIP", "PASS", "was SKIP", false, 0},
+        {"PASS", "SKIP", "SKIP", true, 1}, {NULL, "WRONG", "WRONG", true, 1}, {NULL, "SKIP", NULL, false, 3},
+    };
+    struct pair *p = pair_of(1, 0.05);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct stored_series a = p->series[0].items[0], b = a;
+        struct stored_run none = {.id = 9, .started = "2026-01-01"};
+        struct comparison c;
+        a.facts = json_pack("{s:s*}", "verdict", rows[i].before);
+        b.facts = json_pack("{s:s, s:s}", "verdict", rows[i].after, "why", "it says why");
+        struct stored_serieses before = {rows[i].before != NULL, &a, NULL}, after = {1, &b, NULL};
+        compare_make((struct compare_side){&none, &before}, (struct compare_side){&none, &after}, 0.05, &c);
+        if (compare_exit_status(&c) != rows[i].status || (c.row_count > 0) != (rows[i].word != NULL)) fail_msg("row %zu: status %d, %d rows", i, compare_exit_status(&c), c.row_count);
+        if (rows[i].word) assert_string_equal(c.rows[0].word, rows[i].word);
+        if (rows[i].word) assert_int_equal(c.rows[0].worse, rows[i].worse);
+        compare_free(&c);
+        json_decref(a.facts);
+        json_decref(b.facts);
+    }
     drop(p);
 }
 
@@ -195,6 +238,7 @@ static void formats_read_back(void **state) {
         assert_string_equal(json_string_value(json_object_get(row, "word")), p->c.rows[i].word);
         assert_true(json_is_true(json_object_get(row, "worse")) == p->c.rows[i].worse);
         if (isfinite(p->c.rows[i].ratio.low)) assert_true(json_real_value(json_object_get(ratio, "low")) == p->c.rows[i].ratio.low);
+        else if (p->c.rows[i].fault) assert_true(json_is_null(json_object_get(ratio, "low")));
         else assert_string_equal(json_string_value(json_object_get(ratio, "low")), "inf");
     }
     assert_int_equal(json_array_size(json_object_get(whole, "verdicts")), 2);
@@ -203,10 +247,11 @@ static void formats_read_back(void **state) {
     int lines = 0;
     for (const char *at = csv; (at = strstr(at, "\r\n")); at += 2) lines++;
     assert_int_equal(lines, 1 + p->c.row_count + p->c.verdict_count);
+    assert_non_null(strstr(csv, ",\"WRONG\",1,\"\",\"element 7 is 3, expected 4\"\r\n"));
     assert_non_null(strstr(csv, "verdict,\"reference\",\"step-bitwise\",,PASS,FAIL,,,,,,\"\",1,\"exact.case2\",\"3 elements differ\"\r\n"));
-    static const char *const said[] = {"slower !", "[inf, inf]", "most on exact.case1", "PASS -> FAIL  reference  exact.case2  step-bitwise: 3 elements differ !", "FAIL -> PASS  reference  exact.case3",
+    static const char *const said[] = {"slower !", "WRONG !", "    element 7 is 3, expected 4\n", "most on exact.case1", "PASS -> FAIL  reference  exact.case2  step-bitwise: 3 elements differ !", "FAIL -> PASS  reference  exact.case3",
                                        "1 series only in the first run: not compared", "1 cases only in the second run: not compared", "run 2 ("};
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 9; i++)
         if (!strstr(text, said[i])) fail_msg("'%s' stands not in\n%s", said[i], text);
     assert_null(strstr(text, "bytes 8192")); // shows nothing
     free(json);
@@ -217,7 +262,8 @@ static void formats_read_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(series_are_matched_by_their_point), cmocka_unit_test(facts_are_counted), cmocka_unit_test(cases_give_one_row_a_family_and_quantity),
+        cmocka_unit_test(series_are_matched_by_their_point), cmocka_unit_test(facts_are_counted), cmocka_unit_test(what_is_wrong_is_never_faster),
+        cmocka_unit_test(verdicts_of_series_go_before_times), cmocka_unit_test(cases_give_one_row_a_family_and_quantity),
         cmocka_unit_test(verdicts_that_changed_are_told), cmocka_unit_test(a_run_against_itself_is_no_worse), cmocka_unit_test(formats_read_back),
     };
     return cmocka_run_group_tests_name("comparison of runs", tests, NULL, NULL);

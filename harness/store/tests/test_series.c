@@ -75,6 +75,7 @@ static void the_newest_run_of_a_tool_is_found(void **state) {
     int64_t net = sample_begin(s, "net"), bench = sample_begin(s, "bench"), check = sample_begin(s, "check");
     sample_plan(s, check, "reference", 1);
     int64_t last = sample_begin(s, "net, later");
+    sample_plan(s, last, "reference", 0); // as bench tells its versions
     add(s, net, "net", "all-gather", 8);
     add(s, bench, "bench", "gpt", 0);
     add(s, last, "net", "broadcast", 8);
@@ -94,6 +95,13 @@ static void the_newest_run_of_a_tool_is_found(void **state) {
     // Reports of verdicts are about the newest run of cases.
     assert_true(store_load_run(s, 0, &cases, &error));
     assert_int_equal(cases.id, check);
+    assert_true(stored_run_judges(&cases));
+    stored_run_free(&cases);
+    assert_true(store_load_newest(s, NULL, 0, &cases, &error));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(cases.implementations, "reference"), "planned")), 1);
+    stored_run_free(&cases);
+    assert_true(store_load_run(s, last, &cases, &error));
+    assert_false(stored_run_judges(&cases));
     stored_run_free(&cases);
     store_close(s);
     sample_remove(path);
