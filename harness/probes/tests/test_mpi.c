@@ -327,6 +327,7 @@ static int act_as_rank(void)
 }
 
 // ---- the tests ---------------------------------------------------------------------------------
+// Without the sanitizer's quarantine, since no handle would come again.
 static void on_ranks(void **state)
 {
     const char *ranks = *state, *job = preloaded_job();
@@ -334,7 +335,7 @@ static void on_ranks(void **state)
     preloaded_build(build);
     snprintf(command, sizeof command,
              "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 exec timeout 120 mpirun --oversubscribe --mca btl_base_warn_component_unused 0"
-             " -n %s -x FSDPMARK_JOB=%s -x FSDPMARK_PROBES=mpi -x ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0"
+             " -n %s -x FSDPMARK_JOB=%s -x FSDPMARK_PROBES=mpi -x ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
              " -x LD_PRELOAD=%s/libfsdpmark-probe.so:%s/libfsdpmark-probe-mpi.so %s/tests/harness/probes/test_mpi rank",
              ranks, job, build, build, build);
     assert_int_equal(system(command), 0);
