@@ -48,21 +48,37 @@ static void note_map(void *address, int64_t bytes)
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1); }
 
-static void unmapped(void *address, size_t bytes)
+static void untracked(const char *call)
 {
-    note_map(address, -(int64_t)probe_regions_cut(&maps, (uint64_t)(uintptr_t)address, pages(bytes)));
+    struct probe_record r = {.kind = PROBE_UNSEEN, .op = PROBE_MISSED_MEMORY};
+    strncpy(r.counter.event, call, sizeof r.counter.event - 1);
+    probe_append(&r);
+}
+
+static uint64_t taken_away(void *address, size_t bytes)
+{
+    uint64_t gone;
+    if (!probe_regions_cut(&maps, (uint64_t)(uintptr_t)address, pages(bytes), &gone))
+        untracked("munmap (too many mappings)");
+    return gone;
+}
+
+static void unmapped(void *address, size_t bytes) { note_map(address, -(int64_t)taken_away(address, bytes)); }
+
+static void held(void *address, uint64_t bytes)
+{
+    if (probe_regions_add(&maps, (uint64_t)(uintptr_t)address, bytes))
+        note_map(address, (int64_t)bytes);
+    else
+        untracked("mmap (too many mappings)");
 }
 
 // Whatever lay there is gone, be it by MAP_FIXED or by a call that no wrapper saw.
 static void mapped(void *address, size_t bytes, int protection, int flags)
 {
     unmapped(address, bytes);
-    if (!(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
-        return;
-    if (probe_regions_add(&maps, (uint64_t)(uintptr_t)address, pages(bytes)))
-        note_map(address, (int64_t)pages(bytes));
-    else
-        probe_append(&(struct probe_record){.kind = PROBE_UNSEEN, .op = PROBE_MISSED_MEMORY, .counter = {.event = "mmap (too many mappings)"}});
+    if (flags & MAP_ANONYMOUS && protection != PROT_NONE)
+        held(address, pages(bytes));
 }
 
 // ---- blocks for dlsym ----
@@ -176,8 +192,12 @@ EXPORT int munmap(void *at, size_t n)
 {
     if (UNLIKELY(real_munmap == NULL))
         resolve();
-    unmapped(at, n);
-    return real_munmap(at, n);
+    uint64_t was = taken_away(at, n);
+    note_map(at, -(int64_t)was);
+    int result = real_munmap(at, n);
+    if (result != 0)
+        held(at, was);
+    return result;
 }
 
 // The new range is anonymous if the old one was.
@@ -189,12 +209,14 @@ EXPORT void *mremap(void *at, size_t n, size_t wanted, int flags, ...)
     va_end(rest);
     if (UNLIKELY(real_mremap == NULL))
         resolve();
-    uint64_t was = probe_regions_cut(&maps, (uint64_t)(uintptr_t)at, pages(n));
+    uint64_t was = taken_away(at, n);
     void *result = real_mremap(at, n, wanted, flags, fixed);
     if (was == 0)
         return result;
     note_map(at, -(int64_t)was);
-    bool moved = result != MAP_FAILED;
-    mapped(moved ? result : at, moved ? wanted : was, PROT_READ, MAP_ANONYMOUS);
+    if (result != MAP_FAILED)
+        mapped(result, wanted, PROT_READ, MAP_ANONYMOUS);
+    else
+        held(at, was);
     return result;
 }

@@ -44,25 +44,26 @@ static void erase(struct probe_regions *r, int at)
     memmove(&r->list[at], &r->list[at + 1], (size_t)(r->count - at) * sizeof r->list[0]);
 }
 
-// A region that is cut in its middle leaves two; where there is no room for the second, its bytes count as cut.
-static uint64_t cut(struct probe_regions *r, uint64_t begin, uint64_t bytes)
+// A region that is cut in its middle leaves two.
+static bool cut(struct probe_regions *r, uint64_t begin, uint64_t bytes, uint64_t *gone)
 {
-    uint64_t end = begin + bytes, gone = 0;
+    uint64_t end = begin + bytes;
+    bool fine = true;
+    *gone = 0;
     for (int i = find(r, begin); i < r->count && r->list[i].begin < end;) {
         struct probe_region *g = &r->list[i];
         uint64_t g_end = g->begin + g->bytes, before = g->begin < begin ? begin - g->begin : 0, behind = g_end > end ? g_end - end : 0;
-        gone += g->bytes - before - behind;
+        *gone += g->bytes - before - behind;
         if (before == 0 && behind == 0) {
             erase(r, i);
             continue;
         }
         *g = before ? (struct probe_region){g->begin, before} : (struct probe_region){end, behind};
         i++;
-        if (before && behind && !insert(r, i, end, behind))
-            gone += behind;
+        fine = !(before && behind) || insert(r, i, end, behind);
         i += before && behind;
     }
-    return gone;
+    return fine;
 }
 
 EXPORT bool probe_regions_add(struct probe_regions *r, uint64_t begin, uint64_t bytes)
@@ -73,12 +74,12 @@ EXPORT bool probe_regions_add(struct probe_regions *r, uint64_t begin, uint64_t 
     return fine;
 }
 
-EXPORT uint64_t probe_regions_cut(struct probe_regions *r, uint64_t begin, uint64_t bytes)
+EXPORT bool probe_regions_cut(struct probe_regions *r, uint64_t begin, uint64_t bytes, uint64_t *gone)
 {
     lock(r);
-    uint64_t gone = cut(r, begin, bytes);
+    bool fine = cut(r, begin, bytes, gone);
     probe_regions_unlock(r);
-    return gone;
+    return fine;
 }
 
 // The first entry whose key is at least that.

@@ -17,11 +17,12 @@ struct probe_regions {
     struct probe_region list[PROBE_REGIONS];
 };
 
-// Both false where the table is full: the caller says so (PROBE_UNSEEN). A range that is added overlaps none: cut it first.
+// False where the table is full, of all three: the caller says so (PROBE_UNSEEN). A range that is added overlaps none: cut it first.
 bool probe_regions_add(struct probe_regions *r, uint64_t begin, uint64_t bytes);
 bool probe_regions_put(struct probe_regions *r, uint64_t key, uint64_t bytes);
-// Takes the range away from whatever holds it: bytes that were held in it.
-uint64_t probe_regions_cut(struct probe_regions *r, uint64_t begin, uint64_t bytes);
+// Takes the range away from whatever holds it; *gone: bytes that were held in it. False where the table had no room for what lay behind it: those bytes
+// are held still, and will not be known when they go.
+bool probe_regions_cut(struct probe_regions *r, uint64_t begin, uint64_t bytes, uint64_t *gone);
 // Takes the key away: its bytes, 0 where it is not held.
 uint64_t probe_regions_take(struct probe_regions *r, uint64_t key);
 // In a forked child, whose other threads are gone.

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "harness/probes/preload/regions.h"
 #include "harness/probes/tests/preloaded.h"
 
 enum { THREADS = 4, BLOCKS = 40 };
@@ -131,6 +132,58 @@ static void test_threads(void **state)
     probe_case_free(&c);
 }
 
+// More pieces than the table has room for: every second page of a mapping goes, from its begin on, so that what is left of it lies behind.
+enum { PIECES = 1 << 15, PAGE_BYTES = 4096 };
+static int act_pieces(void)
+{
+    char *p = mmap(NULL, (size_t)(2 * PIECES + 2) * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    actor_mark("case", 0);
+    for (size_t i = 0; i < PIECES; i++)
+        if (munmap(p + (2 * i + 1) * PAGE_BYTES, PAGE_BYTES) != 0)
+            return 1;
+    actor_mark("end", -1);
+    return 0;
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    char output[256];
+    struct probe_case c = watched("pieces", output);
+    assert_int_equal(c.untracked, 1); // from there on what is left is not known
+    assert_string_equal(c.untracked_call, "munmap (too many mappings)");
+    assert_true(c.phases[0].map.end < -(int64_t)PAGE_BYTES * (PIECES - 100) && c.phases[0].map.end >= -(int64_t)PAGE_BYTES * PIECES);
+    probe_case_free(&c);
+}
+
+// The table by itself, in the probes' library: what a range holds after each cut. The status is the line that fails.
+#define EXPECT(condition) do { if (!(condition)) return __LINE__ - FIRST_LINE; } while (0)
+enum { FIRST_LINE = __LINE__ };
+static int act_regions(void)
+{
+    static struct probe_regions r;
+    bool (*add)(struct probe_regions *, uint64_t, uint64_t), (*cut)(struct probe_regions *, uint64_t, uint64_t, uint64_t *);
+    uint64_t gone;
+    *(void **)&add = dlsym(RTLD_DEFAULT, "probe_regions_add");
+    *(void **)&cut = dlsym(RTLD_DEFAULT, "probe_regions_cut");
+    EXPECT(add(&r, 1000, 100) && add(&r, 2000, 100));
+    EXPECT(cut(&r, 1050, 1000, &gone) && gone == 50 + 50);
+    EXPECT(cut(&r, 1010, 10, &gone) && gone == 10 && r.count == 3); // two pieces of the first
+    for (uint64_t i = 3; r.count < PROBE_REGIONS; i++)
+        EXPECT(add(&r, 1000 * i, 100));
+    EXPECT(!add(&r, 500, 100));
+    EXPECT(!cut(&r, 3010, 10, &gone) && gone == 10); // the piece behind has no room, and has not gone
+    EXPECT(cut(&r, 3000, 100, &gone) && gone == 10);
+    return 0;
+}
+
+static void test_regions(void **state)
+{
+    (void)state;
+    char output[256];
+    assert_int_equal(preloaded_run("regions", "heap", preloaded_job(), NULL, output, sizeof output), 0);
+}
+
 // A megabyte is M. The number of each phase is what lives at its end.
 enum { M = 1 << 20 };
 static int act_maps(void)
@@ -164,6 +217,8 @@ static int act_maps(void)
     actor_mark("forward", 0);
     munmap(before, M);
     actor_mark("forward", -1);
+    if (munmap(p + 1, M) == 0) // refused: nothing has gone
+        return 3;
     char *odd = mmap(NULL, 5000, protection, private, -1, 0); // whole pages
     actor_mark("odd", 0);
     munmap(odd, 5000);
@@ -203,8 +258,10 @@ static void test_maps_hooked(void **state)
 
 int main(int argc, char **argv)
 {
-    static const struct actor actors[] = {{"threads", act_threads}, {"maps", act_maps}, {"hooked", act_hooked}, {NULL, NULL}};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_maps), cmocka_unit_test(test_maps_hooked)};
+    static const struct actor actors[] = {{"threads", act_threads}, {"maps", act_maps}, {"hooked", act_hooked}, {"pieces", act_pieces},
+                                          {"regions", act_regions}, {NULL, NULL}};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_maps), cmocka_unit_test(test_maps_hooked),
+                                       cmocka_unit_test(test_pieces), cmocka_unit_test(test_regions)};
     int status;
     if (preloaded_act(argc, argv, actors, &status))
         return status;
