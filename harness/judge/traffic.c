@@ -99,17 +99,25 @@ static int64_t unit_elements(const struct walk *w, int unit, int shards, int sha
 
 // ---- rows ----
 
-static void add(struct traffic_phase *phase, enum probe_op op, int size, enum probe_type type, int64_t calls, int64_t elements)
+struct traffic_row *traffic_row_of(struct traffic_phase *phase, enum probe_op op, int size, enum probe_type type)
 {
-    struct traffic_row *row = phase->rows;
-    if (size < 2)
-        return;
-    while (row < phase->rows + phase->count && (row->op != op || row->size != size || row->type != type))
+    struct traffic_row *row = phase->rows, *end = phase->rows + phase->count;
+    while (row < end && (row->op != op || row->size != size || row->type != type))
         row++;
     if (row == phase->rows + TRAFFIC_ROWS)
+        return NULL;
+    if (row == end)
+        phase->rows[phase->count++] = (struct traffic_row){.op = op, .size = size, .type = type};
+    return row;
+}
+
+static void add(struct traffic_phase *phase, enum probe_op op, int size, enum probe_type type, int64_t calls, int64_t elements)
+{
+    if (size < 2)
         return;
-    phase->count += row == phase->rows + phase->count;
-    *row = (struct traffic_row){op, size, type, row->calls + calls, row->bytes + elements * probe_type_bytes(type), 0};
+    struct traffic_row *row = traffic_row_of(phase, op, size, type);
+    row->calls += calls;
+    row->bytes += elements * probe_type_bytes(type);
 }
 
 static void add_all_reduce(const struct walk *w, struct traffic_phase *phase, int size, int64_t elements)

@@ -53,6 +53,9 @@ struct traffic_plan {
     struct traffic_phase *phases;
 };
 
+// The row of a kind, made where it is not there yet; NULL: the phase has TRAFFIC_ROWS others, which no plan has (a handful, of merged phases twice that).
+struct traffic_row *traffic_row_of(struct traffic_phase *phase, enum probe_op op, int size, enum probe_type type);
+
 // Why there is no formula for a case, or NULL.
 const char *traffic_unpredicted(const struct fsdp_case *c);
 // All choices that make a difference for the case, at most TRAFFIC_CHOICES; the first is the plainest. Returns how many.
@@ -75,7 +78,7 @@ double traffic_sent(const struct fsdp_case *c, const struct traffic_choice *choi
 
 // What a rank did in the phases of a plan: phases[i] of `out` belongs to phases[i] of the plan. A worker that does not mark its backward has it
 // in its forward: plan and out are merged so. Scalars: collectives of at most 8 bytes a rank, taken out of the rows. Errors: phases that do
-// not follow the program.
+// not follow the program, more kinds of collectives in one than there is room for.
 struct traffic_seen { int count; struct traffic_phase *phases; int64_t scalars, most_scalars, barriers, points, point_bytes, collectives; double sent; };
 bool traffic_see(struct traffic_plan *plan, const struct probe_case *probes, struct traffic_seen *out, struct error *error);
 void traffic_seen_free(struct traffic_seen *s);

@@ -24,7 +24,8 @@ static bool is_phase(const struct traffic_phase *p, const struct probe_phase *se
 
 // ---- aligning ----
 
-static void take(struct traffic_seen *out, struct traffic_phase *phase, const struct probe_traffic *t)
+// False where the phase has no room for another kind.
+static bool take(struct traffic_seen *out, struct traffic_phase *phase, const struct probe_traffic *t)
 {
     out->sent += t->kind == PROBE_SEND ? (double)t->bytes : 0;
     if (t->kind == PROBE_POINT && t->op == PROBE_OP_SEND) {
@@ -32,32 +33,32 @@ static void take(struct traffic_seen *out, struct traffic_phase *phase, const st
         out->point_bytes += t->bytes;
     }
     if (t->kind != PROBE_COLLECTIVE || t->calls == 0)
-        return;
+        return true;
     out->collectives += t->calls;
     out->barriers += t->op == PROBE_BARRIER ? t->calls : 0;
     if (t->op == PROBE_BARRIER || t->size < 2)
-        return;
+        return true;
     if (t->number) {
         out->scalars += t->calls;
-        return;
+        return true;
     }
     enum probe_op op = t->op == PROBE_ALL_TO_ALL ? PROBE_REDUCE_SCATTER : t->op;
-    struct traffic_row *row = phase->rows;
-    while (row < phase->rows + phase->count && (row->op != op || row->size != t->size || row->type != t->type))
-        row++;
-    if (row == phase->rows + TRAFFIC_ROWS)
-        return;
-    phase->count += row == phase->rows + phase->count;
-    *row = (struct traffic_row){op, t->size, t->type, row->calls + t->calls, row->bytes + t->bytes, row->wire + t->wire};
+    struct traffic_row *row = traffic_row_of(phase, op, t->size, t->type);
+    if (row == NULL)
+        return false;
+    row->calls += t->calls, row->bytes += t->bytes, row->wire += t->wire;
+    return true;
 }
 
-static void take_phase(struct traffic_seen *out, int at, const struct probe_phase *p)
+static bool take_phase(struct traffic_seen *out, int at, const struct probe_phase *p)
 {
     int64_t before = out->scalars;
+    bool fine = true;
     for (int i = 0; i < p->traffic_count; i++)
-        take(out, &out->phases[at], &p->traffic[i]);
+        fine &= take(out, &out->phases[at], &p->traffic[i]);
     if (out->scalars - before > out->most_scalars)
         out->most_scalars = out->scalars - before;
+    return fine;
 }
 
 // Adds what the plan expects of phase `at` to the one before, which the worker has not told apart.
@@ -65,13 +66,8 @@ static void merge(struct traffic_plan *plan, int at)
 {
     struct traffic_phase *to = &plan->phases[at - 1], *from = &plan->phases[at];
     for (int i = 0; i < from->count; i++) {
-        struct traffic_row *row = to->rows, *add = &from->rows[i];
-        while (row < to->rows + to->count && (row->op != add->op || row->size != add->size || row->type != add->type))
-            row++;
-        if (row == to->rows + TRAFFIC_ROWS)
-            continue;
-        to->count += row == to->rows + to->count;
-        *row = (struct traffic_row){add->op, add->size, add->type, row->calls + add->calls, row->bytes + add->bytes, 0};
+        struct traffic_row *add = &from->rows[i], *row = traffic_row_of(to, add->op, add->size, add->type);
+        row->calls += add->calls, row->bytes += add->bytes;
     }
     to->sync |= from->sync;
     memmove(from, from + 1, (size_t)(plan->count - at - 1) * sizeof *from);
@@ -96,7 +92,8 @@ bool traffic_see(struct traffic_plan *plan, const struct probe_case *probes, str
             return error_set(error, "rank %d marks phase %s of step %d, the program has %s of step %d there", probes->rank, p->name, p->step,
                              at < plan->count ? plan->phases[at].name : "nothing", at < plan->count ? plan->phases[at].step : -1);
         }
-        take_phase(out, at - 1, p);
+        if (!take_phase(out, at - 1, p))
+            return error_set(error, "rank %d: phase %s of step %d has more than %d kinds of collectives, which are too many to compare", probes->rank, p->name, p->step, TRAFFIC_ROWS);
     }
     while (at > 0 && at < plan->count && is_backward(&plan->phases[at]))
         merge(plan, at);

@@ -29,7 +29,7 @@ static void judge(const struct evidence *e, struct finding *f)
         if (!claim.told || !memory_live(&e->probes[r], &none, MEMORY_REST, &seen, &error))
             finding_broken(f, "rank %d: %s", r, claim.told ? error.text : "no `memory` event of phase allocated, others have told");
         else
-            finding_compare(f, claimed / seen, 1, "share", "Z27", "rank %d says that it has allocated %.0f bytes, %.0f are live (%s)", r, claimed, seen,
+            finding_compare(f, claimed, seen, "bytes", "Z27", "rank %d says that it has allocated %.0f bytes, %.0f are live (%s)", r, claimed, seen,
                             memory_probes(e));
         int sizes = memory_claim_line(e, r, &fit);
         if (sizes >= MEMORY_SIZES && memory_told(fabs(fit.slope - 1), fit.slope_half, CLAIM_TOLERANCE, CLAIM_RESOLUTION) == MEMORY_UNTOLD)

@@ -3,7 +3,7 @@
 // How: what the mpi or nccl probe saw of each rank against the formula of harness/judge/traffic.h. What the strategy leaves open (the root kept from
 //     forward to backward, padding, all-reduces once a step) is chosen nearest to what was seen, and named. none, optimizer and grad may go in
 //     buckets, at most one a tensor, unless the worker tells its units. Collectives of a number of each rank (a norm, a count of tokens)
-//     are apart: four a phase. Barriers are none.
+//     are apart: four a phase. There are no barriers, and no messages from rank to rank.
 // Catches: Z28 (excess or serial communication), Z30 (gathered again for a recomputation)
 // Blind to: collectives inside a framework that moves its bytes by sockets (traffic-bytes and traffic-slope see those)
 #include <stdlib.h>
@@ -49,6 +49,8 @@ static void judge_match(const struct evidence *e, struct finding *f)
         finding_compare(f, (double)m.most_scalars, 4, "calls", "Z28", "%lld exchanges of a number in one phase, expected at most 4", (long long)m.most_scalars);
     if (m.barriers > 0)
         finding_compare(f, (double)m.barriers, 0, "calls", "Z28", "%lld barriers in training, expected none", (long long)m.barriers);
+    if (m.points > 0)
+        finding_compare(f, (double)m.points, 0, "messages", "Z28", "%lld messages from rank to rank beside the collectives, expected none", (long long)m.points);
     if (e->world_size == 1)
         finding_compare(f, (double)m.calls, 0, "calls", "Z28", "%lld collectives of one rank, expected none", (long long)m.calls);
     finding_pass(f, "%lld calls of all ranks, %d units, as the formula says%s%s", (long long)m.calls, m.plan.units,

@@ -5,6 +5,7 @@
 //
 // The small model has sizes 4, 6, 4: unit 0 of 6 x 4 + 6 = 30 elements, unit 1 of 4 x 6 + 4 = 28; together 58, in float32 232 bytes. A number of each
 // of two ranks are 16 bytes.
+#include "harness/judge/traffic.h"
 #include "suite/checks/tests/probed.h"
 
 #define SMALL(strategy, ranks) "name: t\ntitle: t\nlayer: calibrated\nmodel: {kind: mlp, sizes: [4, 6, 4]}\ndata: {recipe: gaussian, std: 0.1}\nsteps: 1\noptimizer: {kind: sgd, lr: 0.25}\nstrategy: " strategy "\nranks: " ranks "\n"
@@ -65,6 +66,13 @@ static void scatters(struct probed *s)
     for (int r = 0; r < 2; r++)
         probed_find(&s->members[1], r, "forward")->traffic[0].bytes *= 2;
 }
+static void many_kinds(struct probed *s) // of as many groups
+{
+    struct probe_phase *p = probed_find(s->own, 1, "step");
+    p->traffic = realloc(p->traffic, (TRAFFIC_ROWS + 1) * sizeof *p->traffic);
+    for (p->traffic_count = 0; p->traffic_count <= TRAFFIC_ROWS; p->traffic_count++)
+        p->traffic[p->traffic_count] = (struct probe_traffic){.kind = PROBE_COLLECTIVE, .op = PROBE_ALL_GATHER, .type = PROBE_F32, .size = 2 + p->traffic_count, .calls = 1, .bytes = 400};
+}
 static void renames(struct probed *s) { probed_find(s->own, 1, "step")->name = "clip"; }
 static void swells(struct probed *s)
 {
@@ -119,10 +127,13 @@ static const struct row {
     {"traffic-counts", GRAD "precision: bf16\n", {.probes = MPI, .moves = REDUCE GATHER}, VERDICT_FAIL, "all-gather of bf16 over 2 ranks: 2 calls of 232 bytes in f32, expected 2 of 116: in a type of twice the width", "Z28"},
     {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER, .last_rank_moves = REDUCE "step: all-gather f32 3x348"}, VERDICT_FAIL, "rank 1, step of step 0", "Z28"},
     {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER ", barrier other 1x0"}, VERDICT_FAIL, "2 barriers in training, expected none", "Z28"},
+    {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER ", point 2x100"}, VERDICT_FAIL, "4 messages from rank to rank beside the collectives, expected none", "Z28"},
     {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER ", all-reduce f64 5x40"}, VERDICT_FAIL, "5 exchanges of a number in one phase, expected at most 4", "Z28"},
     {"traffic-counts", FULL, {.probes = MPI | SOCKET, .moves = "forward: ; backward: "}, VERDICT_FAIL, "0 calls of 0 bytes, expected 2 of 232: it is missing", "Z28"}, // observations are seen
     // not seen
     {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER, .fault = renames}, VERDICT_BROKEN, "rank 1 marks phase clip of step 0, the program has step of step 0 there", ""},
+    {"traffic-counts", GRAD, {.probes = MPI, .moves = REDUCE GATHER, .fault = many_kinds}, VERDICT_BROKEN, "rank 1: phase step of step 0 has more than 24 kinds of collectives", ""},
+    {"traffic-bytes", GRAD, {.probes = MPI, .moves = REDUCE GATHER, .fault = many_kinds}, VERDICT_BROKEN, "rank 1: phase step of step 0 has more than 24 kinds of collectives", ""},
     {"traffic-counts", FULL, {.probes = MPI | SOCKET, .moves = "forward: point 4x464; backward: point 1x1"}, VERDICT_SKIP, "made of point-to-point calls: their kinds and payloads are unseen", ""},
     {"traffic-counts", FULL, {.probes = MPI | SOCKET, .moves = "forward: ; backward: ; observe: "}, VERDICT_BROKEN, "no probe saw a byte move between 2 ranks", ""},
     {"traffic-counts", FULL, {.probes = MPI | SOCKET, .moves = "forward: ; backward: ; observe: ", .fault = unseen}, VERDICT_SKIP, "rank 0 may move bytes by MPI_Put, which no probe counts", ""},
@@ -208,6 +219,7 @@ static const struct row {
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 2}, VERDICT_PASS, "", ""},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 1}, VERDICT_FAIL, "rank 0: live bytes grow by 1.1111 ", "Z27"},
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 3}, VERDICT_FAIL, "says that it has allocated 3640000 bytes, 3400000 are live", "Z27"},
+    {"memory-claims", FIFTY, {.probes = HEAP, .live = {.whole = -10}, .claim_rest = 8, .claim_working = 2}, VERDICT_FAIL, "bytes, -200000 are live", "Z27"}, // less than before the case
     {"memory-claims", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.whole = 2, .shared = 16}, .claim_rest = 8, .claim_working = 2, .fault = forgets}, VERDICT_BROKEN, "rank 1: no `memory` event of phase allocated", ""},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
