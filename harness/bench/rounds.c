@@ -18,6 +18,14 @@
 
 static const unsigned probes_of[BENCH_PURPOSES] = {[BENCH_MEMORY] = 1u << PROBE_HEAP, [BENCH_TRAFFIC] = 1u << PROBE_MPI | 1u << PROBE_SOCKET | 1u << PROBE_WAITS};
 
+unsigned bench_probes(void)
+{
+    unsigned all = 0;
+    for (int p = 0; p < BENCH_PURPOSES; p++)
+        all |= probes_of[p];
+    return all;
+}
+
 struct start { struct bench *b; int row, round; enum bench_purpose purpose; };
 
 // ---- the verdict of a start ----

@@ -8,6 +8,9 @@
 // A start's purpose, which says what is preloaded besides the recorder: nothing; the heap probe; what sees bytes and waits.
 enum bench_purpose { BENCH_TIMED, BENCH_MEMORY, BENCH_TRAFFIC, BENCH_PURPOSES };
 
+// Those of all purposes together: bits of enum probe_id.
+unsigned bench_probes(void);
+
 // What a row runs. Borrowed: implementation, place. Owned: plan, of the one case, memo, and the templates.
 struct bench_item {
     const struct implementation *implementation;

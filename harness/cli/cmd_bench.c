@@ -109,7 +109,7 @@ static int run(const struct cli *cli, const struct bench_request *r, const char 
     struct bench_plan plan = {0};
     struct bench b = {.limits = {r->rounds, r->seconds, r->narrow, !r->unprobed, (uint64_t)r->seed}, .news = stderr};
     int status = 2;
-    if (!bench_plan(cli, r, &plan, &b, &error)) {
+    if (!bench_plan(cli, r, &plan, &b, &error) || !probing_built(cli->program, r->unprobed ? 0 : bench_probes(), &error)) {
         options_bad(cli->command, "%s", error.text);
         status = interrupt_signal() ? 128 + interrupt_signal() : 2;
     } else {

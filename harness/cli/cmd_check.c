@@ -76,6 +76,15 @@ static bool read_fabric(struct check_request *r, struct fabric *fabric, struct e
     return fabric_hosts(fabric, r->hostfile, r->agent, error);
 }
 
+// Said here, before anything starts.
+static bool probes_are_built(const struct cli *cli, const struct check_subjects *subjects, struct error *error)
+{
+    unsigned probes = 0;
+    for (int i = 0; i < subjects->count; i++)
+        probes |= subjects->items[i].absent == NULL ? subjects->items[i].plan.probes : 0;
+    return probes == 0 || probing_built(cli->program, probes, error);
+}
+
 static int check(const struct cli *cli, struct check_request *r, const char *store)
 {
     struct fabric fabric = {.slow_host = -1};
@@ -86,7 +95,7 @@ static int check(const struct cli *cli, struct check_request *r, const char *sto
     int status = 2;
     if (r->resume != 0 && !take_up(cli, r, store, &old))
         return 2;
-    if (read_fabric(r, &fabric, &error) && read_waivers(r, &waivers, &error) && check_plan(r, &subjects, &error) && (r->resume == 0 || check_plan_known(&old, &subjects, &error))) {
+    if (read_fabric(r, &fabric, &error) && read_waivers(r, &waivers, &error) && check_plan(r, &subjects, &error) && probes_are_built(cli, &subjects, &error) && (r->resume == 0 || check_plan_known(&old, &subjects, &error))) {
         status = check_run(cli, r, &subjects, &waivers, store);
     } else {
         options_bad(cli->command, "%s", error.text);

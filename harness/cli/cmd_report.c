@@ -73,5 +73,5 @@ int cmd_report(const struct cli *cli, int argc, char **argv)
         options_bad(cli->command, "%s", error.text);
     stored_run_free(&run);
     store_close(s);
-    return ok ? 0 : 3;
+    return ok ? 0 : 2;
 }

@@ -75,6 +75,8 @@ void blame_last_events(const struct watch *w, char *text, size_t size);
 char *blame_log_tail(const struct service *s);
 
 // probing.c
+// What the plan wants to be loaded is there.
+bool probing_ready(const struct engine *e);
 // The manifest's environment and what loads the plan's probes, NULL at the end; NULL where a probe is not built. For probing_environment_free.
 const char **probing_environment(const struct engine *e, struct error *error);
 void probing_environment_free(const struct engine *e, const char **environment);

@@ -27,29 +27,59 @@ char *probing_folder(const char *program)
     return NULL;
 }
 
-// "LD_PRELOAD=BASE:PROBE:..."
-static char *preload(const struct engine *e, struct error *error)
+static char *library_of(const char *folder, int probe) { return memory_format("%s/libfsdpmark-probe-%s.so", folder, probe_name((enum probe_id)probe)); }
+
+bool probing_built(const char *program, unsigned probes, struct error *error)
 {
-    char *folder = probing_folder(e->settings->program), *text = folder != NULL ? memory_format("LD_PRELOAD=%s/libfsdpmark-probe.so", folder) : NULL;
-    if (folder == NULL)
-        error_set(error, "found no libfsdpmark-probe.so beside %s, expected the probes there", e->settings->program);
-    for (int i = 0; text != NULL && i < PROBE_IDS; i++) {
-        if (!(e->plan->probes >> i & 1))
-            continue;
-        char *path = memory_format("%s/libfsdpmark-probe-%s.so", folder, probe_name((enum probe_id)i)), *longer = NULL;
-        if (access(path, R_OK) == 0)
-            longer = memory_format("%s:%s", text, path);
-        else
-            error_set(error, "%s: %s: the probe was not built", path, strerror(errno));
+    char *folder = probing_folder(program);
+    bool built = folder != NULL || error_set(error, "found no libfsdpmark-probe.so beside %s, expected the probes there", program);
+    for (int i = 0; built && i < PROBE_IDS; i++) {
+        char *path = probes >> i & 1 ? library_of(folder, i) : NULL;
+        if (path != NULL && access(path, R_OK) != 0)
+            built = error_set(error, "%s: %s: the probe was not built", path, strerror(errno));
         free(path);
-        free(text);
-        text = longer;
     }
     free(folder);
-    return text;
+    return built;
+}
+
+// What would be preloaded without probes, by the manifest or the caller; NULL: nothing.
+static const char *own_preload(const struct engine *e)
+{
+    static const char name[] = "LD_PRELOAD=";
+    const struct string_list *own = &e->implementation->environment;
+    for (int i = own->count; i-- > 0;)
+        if (strncmp(own->items[i], name, sizeof name - 1) == 0)
+            return own->items[i] + sizeof name - 1;
+    return getenv("LD_PRELOAD");
+}
+
+static char *and_then(char *list, const char *library)
+{
+    char *longer = memory_format("%s:%s", list, library);
+    free(list);
+    return longer;
+}
+
+// "LD_PRELOAD=BASE:PROBE:...:OWN". The probes first: what calls go on to is then the implementation's own, be it an allocator or another tool.
+static char *preload(const struct engine *e, struct error *error)
+{
+    if (!probing_built(e->settings->program, e->plan->probes, error))
+        return NULL;
+    char *folder = probing_folder(e->settings->program), *list = memory_format("LD_PRELOAD=%s/libfsdpmark-probe.so", folder);
+    for (int i = 0; i < PROBE_IDS; i++) {
+        char *path = e->plan->probes >> i & 1 ? library_of(folder, i) : NULL;
+        list = path != NULL ? and_then(list, path) : list;
+        free(path);
+    }
+    free(folder);
+    const char *own = own_preload(e);
+    return own != NULL && own[0] != 0 ? and_then(list, own) : list;
 }
 
 static bool records(const struct engine *e) { return e->plan->probes != 0 || e->plan->marks; }
+
+bool probing_ready(const struct engine *e) { return !records(e) || probing_built(e->settings->program, e->plan->probes, e->error); }
 
 const char **probing_environment(const struct engine *e, struct error *error)
 {

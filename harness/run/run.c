@@ -187,7 +187,7 @@ bool run_cases(const struct run_settings *s, const struct implementation *implem
     struct engine e = {.settings = s, .implementation = implementation, .plan = plan, .cache = cache, .sink = sink,
                        .counts = counts, .error = error, .launcher = choose_launcher(s, implementation, error),
                        .state = calloc((size_t)plan->count + 1, sizeof *e.state)};
-    if (e.launcher == NULL || e.state == NULL || !place_checkpoints(&e)) {
+    if (e.launcher == NULL || e.state == NULL || !probing_ready(&e) || !place_checkpoints(&e)) {
         free(e.state);
         return error_set(error, "out of memory");
     }

@@ -58,6 +58,8 @@ typedef bool (*run_sink)(void *context, const struct run_verdict *v, struct erro
 
 // The folder of the preloaded libraries, found from fsdpmark's own path; NULL where there is none. Owned by the caller.
 char *probing_folder(const char *program);
+// Those libraries are there, for probes as bits of enum probe_id. Error: the first that is not.
+bool probing_built(const char *program, unsigned probes, struct error *error);
 
 // The texts of a list with NULL at the end: borrowed texts in an owned array.
 const char **run_argv(const struct string_list *l);

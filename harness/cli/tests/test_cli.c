@@ -101,6 +101,33 @@ static void bad_input(void **state)
     }
 }
 
+// The program without its probes beside it.
+static void missing_probes(void **state)
+{
+    (void)state;
+    static const struct { const char *words[8], *error; } without[] = {
+        {{"check", "-i", "null", "-p", "tiny", "--probes", "heap"}, "fsdpmark check: found no libfsdpmark-probe.so beside "},
+        {{"check", "-i", "null", "-p", "traffic"}, "fsdpmark check: found no libfsdpmark-probe.so beside "}, // which asks for some
+        {{"bench", "-i", "reference"}, "fsdpmark bench: found no libfsdpmark-probe.so beside "},
+    };
+    char program[4096], command[8400];
+    const char *build = getenv("FSDPMARK_BUILD");
+    char *before = build != NULL ? strdup(build) : NULL;
+    assert_true(command_program(program));
+    snprintf(command, sizeof command, "mkdir '%s/bare' && cp '%s' '%s/bare/fsdpmark'", folder, program, folder);
+    assert_int_equal(system(command), 0);
+    snprintf(program, sizeof program, "%s/bare", folder);
+    setenv("FSDPMARK_BUILD", program, 1);
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        command_run(folder, without[i].words, LIMIT_S, &result);
+        if (result.status != 2 || strncmp(result.err, without[i].error, strlen(without[i].error)) != 0 || strchr(result.err, '\n')[1] != 0)
+            fail_msg("%s: status %d, '%s', expected '%s'", without[i].words[0], result.status, result.err, without[i].error);
+        assert_string_equal(result.out, "");
+    }
+    before != NULL ? setenv("FSDPMARK_BUILD", before, 1) : unsetenv("FSDPMARK_BUILD");
+    free(before);
+}
+
 // More than a table of names once had room for.
 static void many_implementations(void **state)
 {
@@ -375,7 +402,7 @@ static void lost_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_input), cmocka_unit_test(many_implementations), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
+        cmocka_unit_test(bad_input), cmocka_unit_test(missing_probes), cmocka_unit_test(many_implementations), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
         cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(all_implementations), cmocka_unit_test(matrix), cmocka_unit_test(lost_output),
     };
     alarm(500);

@@ -126,6 +126,7 @@ static bool is_there(const char *name) {
 
 static void show_and_report(void **state) {
     (void)state;
+    char path[8600];
     static const struct expectation table[] = {
         {{"show", "5"}, 0, "2 series, 0 errors (run 5)", ""},
         {{"show", "5"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2)", ""},
@@ -136,14 +137,18 @@ static void show_and_report(void **state) {
         {{"show", "4"}, 0, "no case was planned", ""},
         {{"report", "5", "-o", "five"}, 0, "run 5: five/index.html\n", ""},
         {{"report", "4", "-o", "four"}, 0, "run 4: four/index.html\n", ""},
-        {{"report", "5", "-o", "/dev/null/x"}, 3, "", "fsdpmark report: /dev/null/"},
+        {{"report", "5", "-o", "/dev/null/x"}, 2, "", "fsdpmark report: /dev/null/x/figures: cannot make the folder: Not a directory\n"},
+        {{"report", "1", "-o", "/proc"}, 2, "", "fsdpmark report: /proc/figures: cannot make the folder: "},
+        {{"report", "1", "-o", "blocked"}, 2, "", "fsdpmark report: blocked/index.html: cannot write: Is a directory\n"},
     };
+    command_run(folder, (const char *const[]){"report", "1", "-o", "blocked", NULL}, LIMIT_S, &result);
+    snprintf(path, sizeof path, "rm '%s/blocked/index.html' && mkdir '%s/blocked/index.html'", folder, folder);
+    assert_int_equal(system(path), 0);
     run_all(table, sizeof table / sizeof *table);
     assert_true(is_there("five/index.html") && is_there("five/series.csv") && is_there("five/run.json") && !is_there("five/results.csv"));
     assert_true(is_there("four/index.html") && is_there("four/results.csv"));
     if (!system("gnuplot --version >/dev/null 2>&1")) assert_true(is_there("five/figures/steps.svg") && is_there("five/figures/steps.pdf"));
     static char page[COMMAND_OUTPUT];
-    char path[4200];
     snprintf(path, sizeof path, "%s/five/index.html", folder);
     command_slurp(path, page);
     assert_non_null(strstr(page, "tiny&lt;1&gt; (bench, shm, reference)"));
