@@ -30,13 +30,25 @@ static void planned_free(struct planned_case *p)
     free(p->origin);
 }
 
-static bool matches_pattern(const char *pattern, const struct draft *d)
+static bool matches_one(const char *pattern, const struct draft *d)
 {
-    if (!pattern || !*pattern)
-        return true;
     if (strpbrk(pattern, "*?["))
         return fnmatch(pattern, d->c.id, 0) == 0 || fnmatch(pattern, d->name, 0) == 0;
     return strstr(d->c.id, pattern) != NULL;
+}
+
+// Any of those between the commas, which no id has.
+static bool matches_pattern(const char *patterns, const struct draft *d)
+{
+    bool matches = !patterns || !*patterns;
+    for (const char *at = patterns; !matches && *at; at += strspn(at, ",")) {
+        size_t size = strcspn(at, ",");
+        char *one = memory_format("%.*s", (int)size, at);
+        matches = size > 0 && matches_one(one, d);
+        free(one);
+        at += size;
+    }
+    return matches;
 }
 
 static void give_options(struct fsdp_case *c, const struct implementation *i)

@@ -51,7 +51,7 @@ struct plan { int count; struct planned_case *cases; enum plan_problem problem; 
 struct selection {
     const char *suite;            // the suite folder
     const char *profile;          // name, or NULL
-    const char *pattern;          // -k: glob or substring of the id, or NULL
+    const char *pattern;          // -k: globs or substrings of the id, commas between, or NULL
     const char *case_file;        // --case: a file outside, or NULL
     uint64_t seed;                // 0: as the files say
     double scale;                 // unused: 1

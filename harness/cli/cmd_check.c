@@ -160,15 +160,64 @@ static bool resumes_alone(const struct command *command, const struct check_requ
     return true;
 }
 
+// What excludes each other, and the defaults. Complains itself.
+static bool is_sound(const struct command *command, struct check_request *r)
+{
+    if (r->launcher != NULL && launcher_find(r->launcher) == NULL)
+        return options_bad(command, "--launcher: found '%s', expected %s", r->launcher, launcher_names()), false;
+    if (!stdout_is_free(command, r) || !resumes_alone(command, r) || !reports_can_be_written(command, r))
+        return false;
+    if (r->all && r->implementations.count > 0)
+        return options_bad(command, "--all-implementations: found with --implementation, expected it alone"), false;
+    if (r->counters != NULL && r->probes != NULL && strcmp(r->probes, "none") == 0)
+        return options_bad(command, "--counters: found with --probes none, expected it without: a probe counts"), false;
+    if (r->waivers != NULL && r->no_waivers)
+        return options_bad(command, "--waivers: found with --no-waivers, expected one of them"), false;
+    if (r->implementations.count == 0 && !r->all)
+        r->implementations.items[r->implementations.count++] = "reference";
+    if (r->random > 0 && (r->profile != NULL || r->case_file != NULL))
+        return options_bad(command, "--random: found with %s, expected it alone", r->profile != NULL ? "--profile" : "--case"), false;
+    if (r->profile == NULL && r->case_file == NULL && r->pattern == NULL && r->random == 0)
+        r->profile = "smoke";
+    return true;
+}
+
+// Takes paths for what they mean from here.
+static int check_from_here(const struct cli *cli, struct check_request *r)
+{
+    enum { NAMES = sizeof r->implementations.items / sizeof *r->implementations.items };
+    char *names[NAMES] = {0}, *case_file = absolute(r->case_file), *waivers = absolute(r->waivers), *hostfile = absolute(r->hostfile);
+    char *fabric = r->fabric_name != NULL ? absolute_unless_name(r->fabric_name) : NULL;
+    for (int i = 0; i < r->implementations.count; i++)
+        r->implementations.items[i] = names[i] = absolute_unless_name(r->implementations.items[i]);
+    r->case_file = case_file;
+    r->waivers = waivers;
+    r->hostfile = hostfile;
+    r->fabric_name = fabric;
+    char *store = cli_store(cli, r->store), *suite = store != NULL ? cli_suite(cli, r->suite) : NULL;
+    r->suite = suite;
+    int status = suite != NULL ? check(cli, r, store) : 2;
+    for (int i = 0; i < NAMES; i++)
+        free(names[i]);
+    free(case_file);
+    free(waivers);
+    free(hostfile);
+    free(fabric);
+    free(store);
+    free(suite);
+    return status;
+}
+
 int cmd_check(const struct cli *cli, int argc, char **argv)
 {
     struct check_request r = {.deadline_s = 60, .budget = JUDGE_BUDGET};
+    struct option_list patterns = {0};
     int words;
     const struct option table[] = {
         {"implementation", 'i', OPTION_LIST, &r.implementations, "IMPL", "name, or path of a manifest; default reference"},
         {"all-implementations", 0, OPTION_FLAG, &r.all, NULL, "every implementation of the suite with its variants; what cannot run here is a SKIP"},
         {"profile", 'p', OPTION_TEXT, &r.profile, "PROFILE", "named selection of cases; default smoke, with -k all"},
-        {"pattern", 'k', OPTION_TEXT, &r.pattern, "PATTERN", "only cases whose id matches the glob or holds the text"},
+        {"pattern", 'k', OPTION_LIST, &patterns, "PATTERN", "only cases whose id matches the glob or holds the text; of several (commas between) any"},
         {"case", 0, OPTION_TEXT, &r.case_file, "FILE", "cases of a file outside the suite"},
         {"random", 0, OPTION_INTEGER, &r.random, "N", "N random correct configurations, drawn from the seed"},
         {"seed", 0, OPTION_INTEGER, &r.seed, "S", "seed of data and parameters; default as the cases say"},
@@ -197,41 +246,9 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
     enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
-    if (r.launcher != NULL && launcher_find(r.launcher) == NULL)
-        return options_bad(cli->command, "--launcher: found '%s', expected %s", r.launcher, launcher_names());
-    if (!stdout_is_free(cli->command, &r) || !resumes_alone(cli->command, &r) || !reports_can_be_written(cli->command, &r))
-        return 2;
-    if (r.all && r.implementations.count > 0)
-        return options_bad(cli->command, "--all-implementations: found with --implementation, expected it alone");
-    if (r.counters != NULL && r.probes != NULL && strcmp(r.probes, "none") == 0)
-        return options_bad(cli->command, "--counters: found with --probes none, expected it without: a probe counts");
-    if (r.waivers != NULL && r.no_waivers)
-        return options_bad(cli->command, "--waivers: found with --no-waivers, expected one of them");
-    if (r.implementations.count == 0 && !r.all)
-        r.implementations.items[r.implementations.count++] = "reference";
-    if (r.random > 0 && (r.profile != NULL || r.case_file != NULL))
-        return options_bad(cli->command, "--random: found with %s, expected it alone", r.profile != NULL ? "--profile" : "--case");
-    if (r.profile == NULL && r.case_file == NULL && r.pattern == NULL && r.random == 0)
-        r.profile = "smoke";
-    enum { NAMES = sizeof r.implementations.items / sizeof *r.implementations.items };
-    char *names[NAMES] = {0}, *case_file = absolute(r.case_file), *waivers = absolute(r.waivers), *hostfile = absolute(r.hostfile);
-    char *fabric = r.fabric_name != NULL ? absolute_unless_name(r.fabric_name) : NULL;
-    for (int i = 0; i < r.implementations.count; i++)
-        r.implementations.items[i] = names[i] = absolute_unless_name(r.implementations.items[i]);
-    r.case_file = case_file;
-    r.waivers = waivers;
-    r.hostfile = hostfile;
-    r.fabric_name = fabric;
-    char *store = cli_store(cli, r.store), *suite = store != NULL ? cli_suite(cli, r.suite) : NULL;
-    r.suite = suite;
-    int status = suite != NULL ? check(cli, &r, store) : 2;
-    for (int i = 0; i < NAMES; i++)
-        free(names[i]);
-    free(case_file);
-    free(waivers);
-    free(hostfile);
-    free(fabric);
-    free(store);
-    free(suite);
+    char *pattern = options_joined(&patterns);
+    r.pattern = pattern;
+    int status = is_sound(cli->command, &r) ? check_from_here(cli, &r) : 2;
+    free(pattern);
     return status;
 }

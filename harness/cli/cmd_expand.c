@@ -35,13 +35,14 @@ static void print_cases(const struct plan *plan, bool gates)
 int cmd_expand(const struct cli *cli, int argc, char **argv)
 {
     const char *name = "reference", *suite = NULL, *folder = NULL;
+    struct option_list patterns = {0};
     struct selection s = {.scale = 1};
     bool gates = false;
     int words;
     const struct option table[] = {
         {"implementation", 'i', OPTION_TEXT, &name, "IMPL", "whose cases: a name, or the path of a manifest (reference)"},
         {"profile", 'p', OPTION_TEXT, &s.profile, "PROFILE", "the cases of a profile"},
-        {"pattern", 'k', OPTION_TEXT, &s.pattern, "PATTERN", "only ids that match the glob, or hold the text"},
+        {"pattern", 'k', OPTION_LIST, &patterns, "PATTERN", "only ids that match the glob, or hold the text; of several (commas between) any"},
         {"case", 0, OPTION_TEXT, &s.case_file, "FILE", "the cases of this file"},
         {"gates", 0, OPTION_FLAG, &gates, NULL, "also the cases that run first: unsharded ones, and those that save what others load"},
         {"output", 'o', OPTION_TEXT, &folder, "DIR", "write DIR/<id>.json (without: list the ids)"},
@@ -57,7 +58,9 @@ int cmd_expand(const struct cli *cli, int argc, char **argv)
     struct implementation implementation = {0};
     struct plan plan = {0};
     struct error error = {0};
+    char *pattern = options_joined(&patterns);
     s.suite = found;
+    s.pattern = pattern;
     bool read = implementation_read(name, found, &implementation, &error);
     bool planned = read && plan_make(&s, &implementation, &plan, &error);
     bool ok = planned && (folder == NULL || write_cases(&plan, folder, gates, &error));
@@ -69,6 +72,7 @@ int cmd_expand(const struct cli *cli, int argc, char **argv)
         plan_free(&plan);
     if (read)
         implementation_free(&implementation);
+    free(pattern);
     free(found);
     return ok ? 0 : 2;
 }

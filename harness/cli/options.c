@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "harness/protocol/document.h"
+#include "harness/protocol/memory.h"
 
 enum { MAX_OPTIONS = 60 };
 
@@ -22,6 +23,17 @@ int options_bad(const struct command *command, const char *format, ...)
     fputc('\n', stderr);
     va_end(list);
     return 2;
+}
+
+char *options_joined(const struct option_list *list)
+{
+    char *text = NULL;
+    for (int i = 0; i < list->count; i++) {
+        char *longer = text != NULL ? memory_format("%s,%s", text, list->items[i]) : memory_text(list->items[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
 }
 
 static void print_help(const struct command *command, const struct option *table)

@@ -37,6 +37,8 @@ enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_BAD };
 // complaint itself. `--` ends the options; --name=value and -kvalue are taken too.
 enum options_result options_parse(const struct command *command, const struct option *table, int argc, char **argv,
                                   const char **words, int word_limit, int *word_count);
+// The texts with commas between; NULL: none. Owned by the caller.
+char *options_joined(const struct option_list *list);
 // One line "fsdpmark COMMAND: text" on stderr; returns 2.
 int options_bad(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

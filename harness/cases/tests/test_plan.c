@@ -45,6 +45,28 @@ static int count_with(const struct plan *plan, const char *part)
     return count;
 }
 
+// Ids of a selection that are no gates.
+static int chosen(const char *pattern)
+{
+    struct plan plan = plan_of(NULL, pattern);
+    int count = 0;
+    for (int i = 0; i < plan.count; i++)
+        count += !plan.cases[i].is_gate && !plan.cases[i].is_saver;
+    plan_free(&plan);
+    return count;
+}
+
+static void several_patterns_are_a_union(void **state)
+{
+    (void)state;
+    int first = chosen(".n2"), second = chosen("*.n1.*");
+    assert_true(first > 0 && second > 0);
+    assert_int_equal(chosen(".n2,*.n1.*"), first + second);
+    assert_int_equal(chosen(".n2,.n2"), first); // each case once
+    assert_int_equal(chosen(",.n2,"), first);   // nothing matches nothing
+    assert_int_equal(chosen("no-such-case,.n2"), first);
+}
+
 static void manifest_is_read(void **state)
 {
     (void)state;
@@ -407,7 +429,7 @@ static int free_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(manifest_is_read), cmocka_unit_test(variants_are_laid_over), cmocka_unit_test(ids_are_those_of_the_matrix), cmocka_unit_test(families_and_gates_follow_the_numbers),
+        cmocka_unit_test(several_patterns_are_a_union), cmocka_unit_test(manifest_is_read), cmocka_unit_test(variants_are_laid_over), cmocka_unit_test(ids_are_those_of_the_matrix), cmocka_unit_test(families_and_gates_follow_the_numbers),
         cmocka_unit_test(gates_are_unsharded), cmocka_unit_test(programs_are_standard_or_written), cmocka_unit_test(defaults_are_laid_under),
         cmocka_unit_test(incapable_is_skipped_with_the_reason), cmocka_unit_test(profiles_restrict), cmocka_unit_test(suite_is_listed),
         cmocka_unit_test(savers_come_before_what_loads), cmocka_unit_test(data_ranks_share_rows_and_mesh), cmocka_unit_test(savers_train_uninterrupted),

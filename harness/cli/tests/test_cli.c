@@ -54,6 +54,7 @@ static const struct { const char *words[8], *error; } bad[] = {
     {{"check", "-i", "null", "-i", "null", "-p", "tiny"}, "fsdpmark check: implementation null: found twice, expected each once\n"},
     {{"check", "-i", "null", "-p", "smok"}, "smok"},
     {{"check", "-i", "null", "-k", "no-such-case"}, "no-such-case"},
+    {{"check", "-i", "null", "-k", "no-such-case", "-k", "nor-this"}, "found no case that matches 'no-such-case,nor-this'"},
     {{"check", "-i", "null", "--case", "nothing.yaml"}, "nothing.yaml"},
     {{"check", "--suite", "/nonexistent"}, "fsdpmark check: /nonexistent: found no suite there, expected a folder that holds implementations/\n"},
     {{"check", "--random", "5", "-p", "smoke"}, "fsdpmark check: --random: found with --profile, expected it alone\n"},
@@ -188,6 +189,26 @@ static void lists(void **state)
         assert_non_null(strstr(result.out, json_string_value(json_object_get(json_array_get(items, 0), "name"))));
     }
     json_decref(root);
+}
+
+static int lines_of(const char *const *words)
+{
+    int lines = 0;
+    command_run(folder, words, LIMIT_S, &result);
+    assert_int_equal(result.status, 0);
+    for (const char *p = result.out; *p; p++)
+        lines += *p == '\n';
+    return lines;
+}
+
+// Of several patterns, by options or commas, any counts.
+static void patterns(void **state)
+{
+    (void)state;
+    int one = lines_of((const char *const[]){"expand", "-k", "exact-mlp.full.*.n2", NULL}), two = lines_of((const char *const[]){"expand", "-k", "exact-mlp.full.*.n3", NULL});
+    assert_true(one > 0 && two > 0);
+    assert_int_equal(lines_of((const char *const[]){"expand", "-k", "exact-mlp.full.*.n2", "-k", "exact-mlp.full.*.n3", NULL}), one + two);
+    assert_int_equal(lines_of((const char *const[]){"expand", "-k", "exact-mlp.full.*.n2,exact-mlp.full.*.n3", NULL}), one + two);
 }
 
 static void doctor(void **state)
@@ -402,7 +423,7 @@ static void lost_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_input), cmocka_unit_test(missing_probes), cmocka_unit_test(many_implementations), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(doctor),
+        cmocka_unit_test(bad_input), cmocka_unit_test(missing_probes), cmocka_unit_test(many_implementations), cmocka_unit_test(help), cmocka_unit_test(lists), cmocka_unit_test(patterns), cmocka_unit_test(doctor),
         cmocka_unit_test(check_and_reports), cmocka_unit_test(waivers), cmocka_unit_test(all_implementations), cmocka_unit_test(matrix), cmocka_unit_test(lost_output),
     };
     alarm(500);
