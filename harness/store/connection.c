@@ -26,6 +26,16 @@ enum { APPLICATION_ID = 0x46534450, SCHEMA_VERSION = 5, OLDEST_VERSION = 2, BUSY
 #define NEWEST_CASES "SELECT max(id) FROM judged_case WHERE run IN (" WANTED_RUNS ") GROUP BY implementation, case_id"
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 
+#define OF_RUN(table) "(SELECT 1 FROM " table " WHERE run = r.id)"
+#define NOT_JUDGED \
+    "CASE WHEN EXISTS " OF_RUN("series") " AND NOT EXISTS (SELECT 1 FROM plan WHERE run = r.id AND planned > 0) AND NOT EXISTS " OF_RUN("judged_case") " THEN 0 " \
+    "ELSE (SELECT count(*) FROM plan p WHERE p.run = r.id AND max(p.planned, 1) > " \
+    "(SELECT count(*) FROM judged_case c WHERE c.run = p.run AND c.implementation = p.implementation)) " \
+    "+ (NOT EXISTS " OF_RUN("plan") " AND NOT EXISTS " OF_RUN("judged_case") ") END"
+#define LOOSE_WAIVERS \
+    "(SELECT count(*) FROM (SELECT implementation FROM waiver WHERE run = r.id AND expires < substr(r.started, 1, 10) UNION SELECT w.implementation " \
+    "FROM judged_case c JOIN result t ON t.judged_case = c.id JOIN waiver w ON w.id = t.waiver WHERE c.run = r.id AND t.verdict = 'PASS'))"
+
 static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
@@ -65,8 +75,9 @@ static const char *const statement_sql[SQL_STATEMENTS] = {
     [SQL_NEWEST_RESULTS] = "SELECT judged_case, check_name, verdict, figure, bound, unit, message, classes, ranks, waiver FROM result "
                            "WHERE judged_case IN (" NEWEST_CASES ") ORDER BY judged_case, position",
     [SQL_ENVIRONMENTS] = "SELECT id, environment FROM run WHERE id IN (" WANTED_RUNS ")",
+    // As every report counts (report/view.c): an implementation of which something was not judged is one BROKEN more, one whose waivers do not hold one FAIL.
     [SQL_RUNS] = "SELECT r.id, r.command, r.profile, r.pattern, r.started, r.ended, r.exit_status, "
-                 "sum(v.verdict = 'PASS'), sum(v.verdict = 'FAIL'), sum(v.verdict = 'SKIP'), sum(v.verdict = 'BROKEN'), "
+                 "sum(v.verdict = 'PASS'), total(v.verdict = 'FAIL') + " LOOSE_WAIVERS ", sum(v.verdict = 'SKIP'), total(v.verdict = 'BROKEN') + " NOT_JUDGED ", "
                  "count(v.run), sum(v.waived) FROM run r LEFT JOIN case_verdict v ON v.run = r.id GROUP BY r.id ORDER BY r.id",
     [SQL_RUN_IDS] = "SELECT id FROM run ORDER BY id DESC",
     [SQL_ADD_SERIES] = "INSERT INTO series (run, tool, fabric, subject, name, quantity, point, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

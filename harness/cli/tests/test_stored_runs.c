@@ -43,6 +43,24 @@ static void add_steps(struct store *s, bool wrong) {
     assert_true(store_end_run(s, run, 0, &error));
 }
 
+// Ended by a signal after one of three cases; with a waiver that has expired; with one that is not needed.
+static void add_unsound(struct store *s) {
+    struct error error = {0};
+    struct waiver_record w = {"reference", "*", "*", "", "why", "page.md", "9999-12-31", "w.yaml:3"};
+    struct result r = sample_result("step-bitwise", VERDICT_PASS, 0, 0, "elements", "a message");
+    struct case_record c = sample_case("reference", "exact.case", "exact", "full", 2, &r, 1);
+    int64_t id;
+    for (int i = 0; i < 3; i++) {
+        int64_t run = sample_begin(s, "fsdpmark check");
+        sample_plan(s, run, "reference", i == 0 ? 3 : 1);
+        w.expires = i == 1 ? "2001-01-01" : "9999-12-31";
+        assert_true(i == 0 || store_add_waiver(s, run, &w, &id, &error));
+        c.waivers = i == 2 ? &id : NULL;
+        sample_record(s, run, &c);
+        assert_true(i == 0 || store_end_run(s, run, 1, &error));
+    }
+}
+
 static int set_up(void **state) {
     (void)state;
     char path[4200];
@@ -55,6 +73,8 @@ static int set_up(void **state) {
     sample_begin(s, "fsdpmark check"); // killed before it planned anything
     add_steps(s, false);
     add_steps(s, true);
+    add_unsound(s);
+    add_steps(s, false);
     store_close(s);
     return 0;
 }
@@ -93,7 +113,7 @@ static void compare(void **state) {
         {{"compare", "1", "2", "--before", "results.db"}, 1, "slower !", ""},
         {{"compare", "1"}, 2, "", "fsdpmark compare: found 1 runs, expected two: the earlier, then the later (fsdpmark show lists them)\n"},
         {{"compare", "1", "x"}, 2, "", "fsdpmark compare: found run 'x', expected a number (fsdpmark show lists them)\n"},
-        {{"compare", "1", "9"}, 2, "", "no run 9; it holds, newest first: 6"},
+        {{"compare", "1", "99"}, 2, "", "no run 99; it holds, newest first: 10"},
         {{"compare", "1", "2", "--threshold", "-3"}, 2, "", "--threshold"},
         {{"compare", "1", "2", "--before", "none.db"}, 2, "", "none.db"},
     };
@@ -107,13 +127,13 @@ static void export(void **state) {
         {{"export", "1", "--csv"}, 0, "\"sample\",\"net\",\"shm\",\"mpi\",\"all-gather\",\"{\"\"bytes\"\":4096}\",\"seconds\",0,0,0.001,,,,\r\n", ""},
         {{"export", "4"}, 0, "\"case\":\"(not run)\"", ""}, // neither cases nor series
         {{"export", "5"}, 0, "\"cases\": []", ""},
-        {{"export"}, 0, "{\"run\": {\"id\":4,", ""},         // the newest that is not of series alone
+        {{"export"}, 0, "{\"run\": {\"id\":9,", ""},         // the newest that is not of series alone
         {{"export", "1", "-o", "run.json"}, 0, "", ""},
         {{"export", "1", "--csv", "--json"}, 2, "", "fsdpmark export: found 2 formats, expected one of --csv, --json, --trace, --chakra\n"},
         {{"export", "1", "--trace"}, 2, "", "fsdpmark export: run 1: no case has a timeline; expected one of several ranks under check --probes\n"},
         {{"export", "1", "--chakra", "-k", "x"}, 2, "", "fsdpmark export: run 1: no case like x has a timeline"},
         {{"export", "1", "-o", "/nonexistent/x"}, 2, "", "fsdpmark export: /nonexistent/x: cannot be written: No such file or directory\n"},
-        {{"export", "9"}, 2, "", "no run 9"},
+        {{"export", "99"}, 2, "", "no run 99"},
     };
     run_all(table, sizeof table / sizeof *table);
 }
@@ -155,8 +175,36 @@ static void show_and_report(void **state) {
     assert_null(strstr(page, "tiny<1>"));
 }
 
+// The list, JSON and JUnit count alike, also where a run was cut short.
+static void counts_agree(void **state) {
+    (void)state;
+    static const struct { int run, fail, broken; bool ended; } known[] = {{3, 1, 0, true}, {4, 0, 1, false}, {7, 0, 1, false}, {8, 1, 0, true}, {9, 1, 0, true}};
+    command_run(folder, (const char *const[]){"show", "--json", NULL}, LIMIT_S, &result);
+    json_t *runs = json_loads(result.out, 0, NULL), *run;
+    size_t i;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        run = json_array_get(runs, (size_t)known[k].run - 1);
+        assert_int_equal(json_integer_value(json_object_get(run, "id")), known[k].run);
+        assert_int_equal(json_integer_value(json_object_get(run, "fail")), known[k].fail);
+        assert_int_equal(json_integer_value(json_object_get(run, "broken")), known[k].broken);
+        assert_int_equal(json_is_integer(json_object_get(run, "exit_status")), known[k].ended);
+    }
+    json_array_foreach(runs, i, run) {
+        static const char *const keys[][2] = {{"pass", "PASS"}, {"fail", "FAIL"}, {"skip", "SKIP"}, {"broken", "BROKEN"}, {"waived", "waived"}};
+        char id[8];
+        snprintf(id, sizeof id, "%zu", i + 1);
+        if (i + 1 == 5 || i + 1 == 6 || i + 1 == 10) continue; // of bench: no verdicts
+        command_run(folder, (const char *const[]){"show", id, "--json", NULL}, LIMIT_S, &result);
+        json_t *one = json_loads(result.out, 0, NULL), *verdicts = json_object_get(json_object_get(one, "run"), "verdicts");
+        for (int k = 0; k < 5; k++)
+            if (json_integer_value(json_object_get(run, keys[k][0])) != json_integer_value(json_object_get(verdicts, keys[k][1]))) fail_msg("run %s: %s", id, keys[k][1]);
+        json_decref(one);
+    }
+    json_decref(runs);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(compare), cmocka_unit_test(export), cmocka_unit_test(show_and_report)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(compare), cmocka_unit_test(export), cmocka_unit_test(show_and_report), cmocka_unit_test(counts_agree)};
     alarm(300);
     return cmocka_run_group_tests_name("commands on stored runs", tests, set_up, tear_down);
 }
