@@ -81,7 +81,7 @@ recorded() { # reference|torch case: what recording costs, and that it was done 
     : >"$work/fours" && : >"$work/fours.processor"
     few=$steps
     $1 probes "$2" "$work/probes"
-    steps=$(median "$work/probes" seconds | awk -v few="$few" '{ n = int(3 / $1); print (n < few ? few : n > 10000 ? 10000 : n) }') # three seconds
+    steps=$(median "$work/probes" seconds | awk -v few="$few" '{ n = int(20 / $1); print (n < few ? few : n > 10000 ? 10000 : n) }') # twenty seconds
     for round in $(seq "$rounds"); do
         $1 probes "$2" "$work/probes"
         seen

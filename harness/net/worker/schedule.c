@@ -33,7 +33,7 @@ struct schedule {
     const MPI_Comm *groups;
     MPI_Comm control;
     int rank, size;
-    double begin, clock;
+    double begin, clock, own_clock; // of one reading: the slowest rank's, this one's
     FILE *out;
     struct progress *points;
 };
@@ -295,6 +295,7 @@ static bool open_lanes(const struct schedule *s, const struct net_point *p, stru
     at->batch.lane = lanes;
     at->batch.how = p->how;
     at->batch.product = p->product;
+    at->batch.clock = s->own_clock;
     at->batch.runs_ahead = p->call_count == 1 && net_op_runs_ahead(p->calls[0].op);
     for (int i = 0; i < p->call_count; i++)
         if (!lane_open(&lanes[i], p, i, s->groups, error))
@@ -388,7 +389,8 @@ bool schedule_run(const struct net_job *job, const char *folder, const MPI_Comm 
     struct schedule s = {.job = job, .groups = groups, .control = control, .begin = MPI_Wtime()};
     MPI_Comm_rank(control, &s.rank);
     MPI_Comm_size(control, &s.size);
-    s.clock = slowest(&s, clock_cost());
+    s.own_clock = clock_cost();
+    s.clock = slowest(&s, s.own_clock);
     char *path = memory_format("%s/samples.jsonl", folder);
     s.out = s.rank == 0 ? fopen(path, "we") : NULL;
     s.points = memory_zeros((size_t)job->point_count, sizeof *s.points);

@@ -60,7 +60,7 @@ void product_run_tested(int slices, int requests, MPI_Request *request, double *
 int64_t product_errors(void); // elements that are wrong, and resets them
 
 // ---- batch.c: the timed part ----
-struct batch { int lanes; struct lane *lane; int lead, samples, group, bare, slices; bool runs_ahead; enum net_product product; enum net_how how; };
+struct batch { int lanes; struct lane *lane; int lead, samples, group, bare, slices; double clock; bool runs_ahead; enum net_product product; enum net_how how; };
 enum { BATCH_SERIES = NET_CALL_BESIDE + 1 }; // what batch_run tells, in the order of enum net_series
 // Times of this rank by series and sample, NAN where a series is not part of it. Ends with all calls complete.
 void batch_run(const struct batch *b, MPI_Comm control, double *times /* [BATCH_SERIES][samples] */);
