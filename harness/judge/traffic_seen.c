@@ -6,15 +6,6 @@
 #include "harness/judge/traffic.h"
 #include "harness/protocol/memory.h"
 
-static bool trains(const char *phase)
-{
-    static const char *const others[] = {"case", "observe", "save", "load", "end", "stop"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(phase, others[i]) == 0)
-            return false;
-    return true;
-}
-
 static bool is_backward(const struct traffic_phase *p) { return strcmp(p->name, "backward") == 0; }
 
 static bool is_phase(const struct traffic_phase *p, const struct probe_phase *seen)
@@ -80,7 +71,7 @@ bool traffic_see(struct traffic_plan *plan, const struct probe_case *probes, str
     *out = (struct traffic_seen){.phases = memory_zeros((size_t)plan->count + 1, sizeof *out->phases)};
     for (int i = 0; i < probes->phase_count; i++) {
         const struct probe_phase *p = &probes->phases[i];
-        if (!trains(p->name))
+        if (!probe_trains(p->name))
             continue;
         while (at > 0 && at < plan->count && is_backward(&plan->phases[at]) && strcmp(p->name, "backward") != 0)
             merge(plan, at);
@@ -230,7 +221,7 @@ enum traffic_witness traffic_witness(const struct evidence *e)
         for (int i = 0; i < e->probes[r].phase_count; i++)
             for (int k = 0; k < e->probes[r].phases[i].traffic_count; k++) {
                 const struct probe_traffic *t = &e->probes[r].phases[i].traffic[k];
-                bool training = trains(e->probes[r].phases[i].name);
+                bool training = probe_trains(e->probes[r].phases[i].name);
                 *(training ? &collectives : &elsewhere) += t->kind == PROBE_COLLECTIVE ? t->calls : 0;
                 points += training && t->kind == PROBE_POINT ? t->calls : 0;
                 sent += training && t->kind == PROBE_SEND ? t->bytes : 0;
@@ -254,7 +245,7 @@ bool traffic_uncounted(const struct probe_case *p)
 {
     int64_t unseen = 0;
     for (int i = 0; i < p->phase_count; i++)
-        unseen += trains(p->phases[i].name) ? p->phases[i].unseen : 0;
+        unseen += probe_trains(p->phases[i].name) ? p->phases[i].unseen : 0;
     return unseen > 0;
 }
 
@@ -324,7 +315,7 @@ double traffic_socket_bytes(const struct probe_case *probes, int ranks)
     double sent = 0;
     for (int r = 0; r < ranks; r++)
         for (int i = 0; i < probes[r].phase_count; i++)
-            for (int k = 0; trains(probes[r].phases[i].name) && k < probes[r].phases[i].traffic_count; k++)
+            for (int k = 0; probe_trains(probes[r].phases[i].name) && k < probes[r].phases[i].traffic_count; k++)
                 sent += probes[r].phases[i].traffic[k].kind == PROBE_SEND ? (double)probes[r].phases[i].traffic[k].bytes : 0;
     return sent / ranks;
 }

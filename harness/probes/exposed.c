@@ -11,15 +11,6 @@ static const unsigned wait_bit = 1u << PROBE_WAITS, mpi_bit = 1u << PROBE_MPI;
 // Of the processor time of its process: below it others compute, and the thread waits for them. See docs/probes.md for what frameworks have.
 static const double least_of_thread = 0.5;
 
-static bool is_of_step(const struct probe_phase *p, int step)
-{
-    static const char *const names[] = {"forward", "backward", "clip", "step"};
-    for (int i = 0; i < 4 && p->step == step; i++)
-        if (strcmp(p->name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 // Of one step of one rank, or of all settled ones.
 struct sums { double waited_s, step_s, process_s, thread_s; int64_t waits, calls; int steps; bool on_device; };
 
@@ -28,7 +19,7 @@ static struct sums sums_of(const struct probe_case *c, int step)
     struct sums s = {0};
     for (int i = 0; i < c->phase_count; i++) {
         const struct probe_phase *p = &c->phases[i];
-        if (!is_of_step(p, step))
+        if (p->step != step || !probe_of_step(p->name))
             continue;
         s.steps |= strcmp(p->name, "step") == 0;
         s.waited_s += p->wait_s;

@@ -61,8 +61,12 @@ struct probe_case {
 bool probe_read(const char *path, int place, struct probe_case *out, struct error *error);
 void probe_case_free(struct probe_case *p);
 
-// Whether a phase is of training: any but "case", "observe", "save", "load" and "end".
+// Whether a phase is of training: not "case", "observe", "save", "load" or the end; and of those that make an optimizer step: "forward", "backward",
+// "clip", "step". Of an unknown phase neither.
 bool probe_trains(const char *phase);
+bool probe_of_step(const char *phase);
+// Error: a phase that docs/probes.md does not have, whose records no check would take for anything.
+bool probe_phases_known(const struct probe_case *p, struct error *error);
 // Sums over phases whose name is `phase` (NULL: all of training) of steps >= first_step. Collectives with
 // PROBE_OP_NONE: any; with PROBE_OP_SEND or _RECEIVE: point to point. Type and size of a sum of different ones: other and 0.
 struct probe_traffic probe_collective(const struct probe_case *p, enum probe_op op, const char *phase, int first_step);

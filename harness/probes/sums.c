@@ -3,15 +3,6 @@
 
 #include "harness/probes/summary.h"
 
-bool probe_trains(const char *phase)
-{
-    static const char *const others[] = {"case", "observe", "save", "load", "end"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(phase, others[i]) == 0)
-            return false;
-    return true;
-}
-
 // Where the parts differ in type, size or peer, the sum has none.
 static void add(struct probe_traffic *sum, const struct probe_traffic *t)
 {

@@ -11,15 +11,6 @@
 
 enum { PIECES_OF_A_STEP = 500 };
 
-static bool of_training(const char *phase)
-{
-    static const char *const names[] = {"forward", "backward", "clip", "step"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(phase, names[i]) == 0)
-            return true;
-    return false;
-}
-
 int probe_timeline_step(const struct probe_case *p)
 {
     int last = -1;
@@ -34,7 +25,7 @@ bool probe_step_times(const struct probe_case *p, int step, double *begin_s, dou
     bool found = false;
     for (int i = 0; i < p->phase_count; i++) {
         const struct probe_phase *ph = &p->phases[i];
-        if (ph->step != step || !of_training(ph->name))
+        if (ph->step != step || !probe_of_step(ph->name))
             continue;
         *begin_s = found ? *begin_s : ph->begin_s;
         *end_s = ph->end_s;

@@ -232,7 +232,7 @@ void figure_traffic(const struct view *v, const struct probed *p, struct figure_
 enum timeline_part { FORWARD, BACKWARD, UPDATE, HARNESS, WAITED, GATHER, REDUCE, COLLECTIVE, SENT, RECEIVED, TIMELINE_PARTS };
 
 static enum timeline_part part_of_phase(const char *name) {
-    if (!strcmp(name, "forward") || !strcmp(name, "micro") || !strcmp(name, "eval")) return FORWARD;
+    if (!strcmp(name, "forward") || !strcmp(name, "eval")) return FORWARD;
     if (!strcmp(name, "backward")) return BACKWARD;
     return !strcmp(name, "observe") ? HARNESS : UPDATE;
 }

@@ -137,11 +137,11 @@ void probing_read(struct service *s, int position, struct error *error)
     state->probes = memory_zeros((size_t)s->world_size, sizeof *state->probes);
     for (int r = 0; r < s->world_size; r++) {
         char *path = memory_format("%s/probes.rank%d", s->folder, r);
-        bool fine = probe_read(path, position, &state->probes[r], error);
+        bool fine = probe_read(path, position, &state->probes[r], error) && probe_phases_known(&state->probes[r], error);
         free(path);
         if (fine)
             continue;
-        forget(state, r);
+        forget(state, r + 1);
         return;
     }
 }

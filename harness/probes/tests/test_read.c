@@ -228,6 +228,24 @@ static void test_missed(void **state)
 }
 
 // The rank may have died, or still run: the last phase lasts to what is there.
+static void test_known_phases(void **state)
+{
+    (void)state;
+    static const char *const training[] = {"zero_grad", "forward", "backward", "clip", "step", "eval", "freeze", "unfreeze"}, *const others[] = {"case", "save", "load", "observe", "stop", "end"};
+    struct probe_phase phases[] = {{.name = "case"}, {.name = "forward"}, {.name = "fwd"}};
+    struct probe_case c = {.rank = 3, .phase_count = 2, .phases = phases};
+    struct error error = {""};
+    for (size_t i = 0; i < sizeof training / sizeof *training; i++)
+        assert_true(probe_trains(training[i]) && probe_of_step(training[i]) == (i >= 1 && i <= 4));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(probe_trains(others[i]) || probe_of_step(others[i]));
+    assert_true(probe_phases_known(&c, &error));
+    c.phase_count = 3;
+    assert_false(probe_phases_known(&c, &error));
+    assert_string_equal(error.text, "rank 3 marks phase 'fwd', expected case, zero_grad, forward, backward, clip, step, eval, freeze, unfreeze, save, load, observe, stop or end "
+                                    "(docs/probes.md, Phases)");
+}
+
 static void test_unfinished(void **state)
 {
     (void)state;
@@ -310,7 +328,7 @@ static void test_any_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_phases), cmocka_unit_test(test_traffic), cmocka_unit_test(test_numbers), cmocka_unit_test(test_missed), cmocka_unit_test(test_unfinished),
+        cmocka_unit_test(test_phases), cmocka_unit_test(test_traffic), cmocka_unit_test(test_numbers), cmocka_unit_test(test_missed), cmocka_unit_test(test_known_phases), cmocka_unit_test(test_unfinished),
         cmocka_unit_test(test_damage), cmocka_unit_test(test_any_bytes),
     };
     int file = mkstemp(path);

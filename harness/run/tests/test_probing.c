@@ -79,8 +79,44 @@ static void what_is_missing_is_named(void **state)
     assert_string_equal(none.text, "found no libfsdpmark-probe.so beside /nowhere/fsdpmark, expected the probes there");
 }
 
+// The file of a rank that marks these two phases.
+static void write_marks(const char *first, const char *second)
+{
+    char path[256];
+    static union { struct probe_header header; char page[PROBE_HEADER_BYTES]; } h;
+    struct probe_record marks[2] = {{.time_ns = 1, .kind = PROBE_MARK}, {.time_ns = 2, .kind = PROBE_MARK}};
+    h.header = (struct probe_header){.magic = PROBE_MAGIC, .version = PROBE_VERSION, .capacity = 2, .next = 2, .room = 2, .probes = 1u << PROBE_HEAP};
+    strcpy(marks[0].mark.phase, first);
+    strcpy(marks[1].mark.phase, second);
+    snprintf(path, sizeof path, "%s/probes.rank0", folder);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fwrite(&h, sizeof h, 1, file) == 1 && fwrite(marks, sizeof marks, 1, file) == 1 && fclose(file) == 0);
+}
+
+// A phase that nobody knows is said, and nothing of the case is judged by it.
+static void unknown_phases_are_said(void **state)
+{
+    (void)state;
+    struct plan plan = {.probes = 1u << PROBE_HEAP};
+    struct case_state known = {0};
+    struct engine e = {.plan = &plan, .state = &known};
+    int index = 0;
+    struct service s = {.engine = &e, .index = &index, .world_size = 1, .folder = folder};
+    struct error error = {0};
+    write_marks("case", "forward");
+    probing_read(&s, 0, &error);
+    assert_string_equal(error.text, "");
+    assert_non_null(known.probes);
+    assert_int_equal(known.probes[0].phase_count, 2);
+    write_marks("case", "forward pass");
+    probing_read(&s, 0, &error);
+    assert_null(known.probes);
+    assert_non_null(strstr(error.text, "rank 0 marks phase 'forward pass', expected case, "));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(own_libraries_stay), cmocka_unit_test(what_is_missing_is_named)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(own_libraries_stay), cmocka_unit_test(what_is_missing_is_named), cmocka_unit_test(unknown_phases_are_said)};
     return cmocka_run_group_tests_name("what is preloaded", tests, set_up, NULL);
 }
