@@ -60,7 +60,7 @@ END
     WHAT=$1 WORDS=$words JOB=$work/job LIBRARIES=$libraries timeout 300 mpirun -n 2 --bind-to none sh "$work/rank.sh" "$build/fsdp-reference" --bench "$2" $((steps + 3)) >"$3"
 }
 torch() { # probes|none|free case file
-    port=$(awk 'BEGIN { srand(); print int(20000 + 20000 * rand()) }')
+    port=$(awk 'BEGIN { srand(); print int(20000 + 12000 * rand()) }') # below those that the system gives to others
     model=$("$python" -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))["model"]))' "$2")
     rows=$("$python" -c 'import json, sys; c = json.load(open(sys.argv[1])); print(c["global_rows"] // c["world_size"])' "$2")
     for rank in 1 0; do

@@ -55,7 +55,7 @@ median() {
 }
 reference() { mpirun -n 2 --bind-to none "$build/fsdp-reference" --bench "$1" >"$2"; }
 torch() {
-    port=$(awk 'BEGIN { srand(); print int(20000 + 20000 * rand()) }')
+    port=$(awk 'BEGIN { srand(); print int(20000 + 12000 * rand()) }') # below those that the system gives to others
     model=$("$python" -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))["model"]))' "$1")
     rows=$("$python" -c 'import json, sys; c = json.load(open(sys.argv[1])); print(c["global_rows"] // c["world_size"])' "$1")
     for rank in 1 0; do

@@ -78,3 +78,23 @@ bool suite_list_workloads(const char *suite, struct string_list *names, struct s
 {
     return list_titled(suite, "workloads", names, titles, error);
 }
+
+char *suite_workload_file(const char *suite, const char *word, struct error *error)
+{
+    size_t size = strlen(word);
+    bool is_path = strchr(word, '/') != NULL || (size > 5 && strcmp(word + size - 5, ".yaml") == 0);
+    char *path = is_path ? memory_text(word) : memory_format("%s/workloads/%s.yaml", suite, word);
+    if (is_path || access(path, R_OK) == 0)
+        return path;
+    struct string_list names = {0}, titles = {0};
+    char list[400] = "";
+    struct error ignored = {0};
+    suite_list_workloads(suite, &names, &titles, &ignored);
+    for (int i = 0; i < names.count; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", names.items[i]);
+    error_set(error, "--workload: found '%s', expected a file or one of %s", word, list);
+    string_list_free(&names);
+    string_list_free(&titles);
+    free(path);
+    return NULL;
+}

@@ -69,6 +69,8 @@ bool suite_list_implementations(const char *suite, struct string_list *out, stru
 bool suite_list_profiles(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
 bool suite_list_cases(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
 bool suite_list_workloads(const char *suite, struct string_list *names, struct string_list *titles, struct error *error);
+// The file of a workload: a path as it is (it holds a '/' or ends in .yaml), else that of the suite with this name. NULL: there is none.
+char *suite_workload_file(const char *suite, const char *word, struct error *error);
 void string_list_free(struct string_list *l);
 
 #endif

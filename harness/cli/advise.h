@@ -7,7 +7,7 @@
 
 struct advise_options {
     // model
-    const char *case_file, *pattern, *model, *precision, *layout;
+    const char *case_file, *workload, *pattern, *model, *precision, *layout;
     int64_t layers, dim, heads, kv_heads, ffn, vocab, context, rows, micros, prefetch;
     bool checkpointing, no_reshard;
     // machine

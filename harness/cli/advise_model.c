@@ -32,11 +32,13 @@ static bool from_file(const struct cli *cli, const struct advise_options *o, str
     struct implementation reference = {0};
     char *suite = cli_suite(cli, o->suite);
     bool ok = suite != NULL ? implementation_read("reference", suite, &reference, error) : error_set(error, "no suite");
-    ok = ok && expand_file(o->case_file, &reference, take, &s, error);
+    char *file = !ok ? NULL : o->workload != NULL ? suite_workload_file(suite, o->workload, error) : memory_text(o->case_file);
+    ok = file != NULL && expand_file(file, &reference, take, &s, error);
+    if (ok && !s.found)
+        ok = error_set(error, "%s: no case matches '%s'", file, o->pattern != NULL ? o->pattern : "*");
     implementation_free(&reference);
     free(suite);
-    if (ok && !s.found)
-        return error_set(error, "%s: no case matches '%s'", o->case_file, o->pattern != NULL ? o->pattern : "*");
+    free(file);
     return ok;
 }
 
@@ -95,10 +97,10 @@ static bool from_sizes(const struct advise_options *o, struct fsdp_case *out, st
 
 bool advise_case_text(const struct cli *cli, const struct advise_options *o, const char *text, struct fsdp_case *out, struct error *error)
 {
-    return o->case_file != NULL ? from_file(cli, o, out, error) : from_text(text, out, error);
+    return o->case_file != NULL || o->workload != NULL ? from_file(cli, o, out, error) : from_text(text, out, error);
 }
 
 bool advise_case(const struct cli *cli, const struct advise_options *o, struct fsdp_case *out, struct error *error)
 {
-    return o->case_file != NULL ? from_file(cli, o, out, error) : from_sizes(o, out, error);
+    return o->case_file != NULL || o->workload != NULL ? from_file(cli, o, out, error) : from_sizes(o, out, error);
 }

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "harness/advise/model.h"
 #include "harness/cases/strings.h"
@@ -29,27 +28,6 @@ static bool read_implementations(const struct bench_request *r, struct bench_pla
     return true;
 }
 
-// A path, or the name of a file of suite/workloads.
-static char *workload_file(const char *word, const char *suite, struct error *error)
-{
-    size_t size = strlen(word);
-    bool is_path = strchr(word, '/') != NULL || (size > 5 && strcmp(word + size - 5, ".yaml") == 0);
-    char *path = is_path ? memory_text(word) : memory_format("%s/workloads/%s.yaml", suite, word);
-    if (is_path || access(path, R_OK) == 0)
-        return path;
-    struct string_list names = {0}, titles = {0};
-    char list[400] = "";
-    struct error ignored = {0};
-    suite_list_workloads(suite, &names, &titles, &ignored);
-    for (int i = 0; i < names.count; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", names.items[i]);
-    error_set(error, "--workload: found '%s', expected a file or one of %s", word, list);
-    string_list_free(&names);
-    string_list_free(&titles);
-    free(path);
-    return NULL;
-}
-
 static bool find_files(const struct bench_request *r, struct bench_plan *p, struct error *error)
 {
     struct string_list all = {0};
@@ -57,7 +35,7 @@ static bool find_files(const struct bench_request *r, struct bench_plan *p, stru
     bool ok = r->workloads.count > 0 || folder_list(folder, ".yaml", &all, error);
     p->files = memory_zeros((size_t)(r->workloads.count + all.count) + 1, sizeof *p->files);
     for (int i = 0; ok && i < r->workloads.count; i++)
-        if ((ok = (p->files[p->file_count] = workload_file(r->workloads.items[i], r->suite, error)) != NULL))
+        if ((ok = (p->files[p->file_count] = suite_workload_file(r->suite, r->workloads.items[i], error)) != NULL))
             p->file_count++;
     for (int i = 0; ok && i < all.count; i++)
         p->files[p->file_count++] = memory_text(all.items[i]);

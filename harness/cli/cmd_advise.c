@@ -64,6 +64,7 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         {"ranks", 'n', OPTION_INTEGER, &o.ranks, "N", "ranks (8)"},
         {"hosts", 0, OPTION_INTEGER, &o.hosts, "N", "hosts that the ranks are spread over; default eight ranks a host"},
         {"case", 0, OPTION_TEXT, &o.case_file, "FILE", "the model, precision, wrap policy and optimizer of a case"},
+        {"workload", 'w', OPTION_TEXT, &o.workload, "WORKLOAD", "the model and batch of a workload of bench: name, or path of a file"},
         {"pattern", 'k', OPTION_TEXT, &o.pattern, "PATTERN", "which case of the file: the first whose id matches the glob or holds the text"},
         {"model", 0, OPTION_TEXT, &o.model, "KIND", "llama (as Llama 2 7B where no size is given) or gpt (as GPT-2 XL)"},
         {"layers", 0, OPTION_INTEGER, &o.layers, "N", "blocks"},
@@ -114,12 +115,16 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         return options_bad(cli->command, "--ranks: found %lld, expected 2 to 64 where they are measured", (long long)o.ranks);
     if (o.from != NULL && (*o.from == 0 || o.from[strspn(o.from, "0123456789")] != 0))
         return options_bad(cli->command, "--from: found '%s', expected the number of a run", o.from);
+    if (o.workload != NULL && o.case_file != NULL)
+        return options_bad(cli->command, "--workload: found with --case, expected one of them");
     if (o.validate)
         return advise_validate(cli, &o);
     struct fsdp_case c;
     struct error error = {""};
     if (!advise_case(cli, &o, &c, &error))
         return options_bad(cli->command, "%s", error.text);
+    if (o.workload != NULL && o.rows == 0)
+        o.rows = c.global_rows > o.ranks ? c.global_rows / o.ranks : 1;
     int status = advise(cli, &o, &c);
     case_free(&c);
     return status;

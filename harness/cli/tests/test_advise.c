@@ -83,6 +83,20 @@ static void prints_table_words_and_assumptions(void **state)
         assert_non_null(strstr(result.out, expected[i]));
 }
 
+// Its eight rows, shared by the ranks.
+static void a_workload_has_its_batch(void **state)
+{
+    (void)state;
+    const char *words[] = {"advise", "--workload", "small", "--ranks", "4", "--hosts", "4", "--json", NULL};
+    command_run(folder, words, 30, &result);
+    assert_int_equal(result.status, 0);
+    json_t *j = json_loads(result.out, 0, NULL);
+    assert_non_null(j);
+    assert_int_equal(number(strategy(j, "none"), "rows"), 2);
+    assert_int_equal(number(strategy(j, "full"), "rows"), 2);
+    json_decref(j);
+}
+
 static void what_does_not_fit_is_not_best(void **state)
 {
     (void)state;
@@ -122,6 +136,8 @@ static void bad_input(void **state)
         {{"advise", "--dim", "100", "--heads", "3"}, "dim 100 is no multiple of heads 3"},
         {{"advise", "--ranks", "8", "--hosts", "3"}, "--hosts: found 3 for 8 ranks"},
         {{"advise", "--case", "/nonexistent.yaml"}, "/nonexistent.yaml"},
+        {{"advise", "--workload", "huge"}, "--workload: found 'huge', expected a file or one of medium, small, tiny"},
+        {{"advise", "--workload", "tiny", "--case", "a.yaml"}, "--workload: found with --case"},
         {{"advise", "--from", "newest"}, "--from: found 'newest', expected the number of a run"},
         {{"advise", "-f", "shm", "--ranks", "65"}, "--ranks: found 65, expected 2 to 64"},
         {{"advise", "-f", "shm", "--ranks", "2"}, "too large to be stepped here"},
@@ -140,6 +156,6 @@ static void bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(thousands_of_ranks), cmocka_unit_test(a_slow_line_favours_few_bytes), cmocka_unit_test(prints_table_words_and_assumptions),
-                                       cmocka_unit_test(what_does_not_fit_is_not_best), cmocka_unit_test(draws_figures), cmocka_unit_test(bad_input)};
+                                       cmocka_unit_test(a_workload_has_its_batch), cmocka_unit_test(what_does_not_fit_is_not_best), cmocka_unit_test(draws_figures), cmocka_unit_test(bad_input)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
