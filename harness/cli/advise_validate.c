@@ -1,10 +1,11 @@
 // fsdpmark advise --validate: the cost model against measured steps on emulated clusters of several line rates and numbers of ranks.
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "harness/advise/quantity.h"
 #include "harness/advise/turns.h"
-#include "harness/advise/validate.h"
+#include "harness/advise/validate_output.h"
 #include "harness/cli/advise.h"
 #include "harness/fabric/place.h"
 #include "harness/protocol/memory.h"
@@ -230,6 +231,36 @@ static void print(const struct validation *v, const struct validate_verdict *d)
         puts("no change of the best strategy over these rates was shown: FAIL");
 }
 
+static void print_json(const struct validation *v, const struct validate_verdict *d)
+{
+    json_t *j = validate_json(v->count, v->points, d);
+    json_dumpf(j, stdout, JSON_INDENT(2));
+    fputc('\n', stdout);
+    json_decref(j);
+}
+
+static bool draw(const struct validation *v, const struct validate_verdict *d, struct error *error)
+{
+    char fabric[200], date[32], why[PLOT_WHY] = "";
+    time_t now = time(NULL);
+    struct tm day;
+    json_t *environment = stamp_make(v->base.seed);
+    char *machine = plot_machine(environment), *versions = plot_versions(environment, NULL);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
+    snprintf(fabric, sizeof fabric, "%s, a host a rank, %.4g to %.4g Mbit/s", v->fabric.name, v->rates[0] / 1e6, v->rates[v->rate_count - 1] / 1e6);
+    const struct plot_about about = {.machine = machine, .versions = versions, .fabric = fabric, .date = date,
+                                     .note = "Predicted: cost model (docs/advise.md), told no step time with communication"};
+    bool ok = true;
+    for (int r = 0; ok && why[0] == 0 && r < RANK_COUNTS; r++)
+        ok = validate_figure(rank_counts[r], v->count, v->points, d, &about, v->o->figures, why, error);
+    if (ok && why[0] != 0)
+        fprintf(stderr, "fsdpmark advise: no figures: %s\n", why);
+    json_decref(environment);
+    free(machine);
+    free(versions);
+    return ok;
+}
+
 static bool prepare(struct validation *v, const char *suite, const char *store, struct error *error)
 {
     v->worker = memory_format("%s/fsdp-reference", getenv("FSDPMARK_BUILD"));
@@ -280,8 +311,10 @@ int advise_validate(const struct cli *cli, const struct advise_options *o)
     int status = 2;
     if (ok) {
         validate_judge(v.count, v.points, RANK_COUNTS, v.known, &verdict);
-        print(&v, &verdict);
+        o->as_json ? print_json(&v, &verdict) : print(&v, &verdict);
         status = verdict.ok ? 0 : 1;
+        if (o->figures != NULL && !draw(&v, &verdict, &error))
+            status = options_bad(cli->command, "%s", error.text);
     } else if (error.text[0] != 0) {
         options_bad(cli->command, "%s", error.text);
     }

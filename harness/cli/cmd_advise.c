@@ -95,7 +95,7 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         {"peak", 0, OPTION_TEXT, &o.peak, "RATE", "peak flop/s of a rank, for MFU"},
         {"copy-rate", 0, OPTION_TEXT, &o.copy_rate, "RATE", "bytes/s of copies and sums in a rank's memory"},
         {"update-rate", 0, OPTION_TEXT, &o.update_rate, "RATE", "bytes/s that the optimizer goes through"},
-        {"figures", 0, OPTION_TEXT, &o.figures, "FOLDER", "the crossover map and the throughput over bandwidth, as SVG, PNG and PDF"},
+        {"figures", 0, OPTION_TEXT, &o.figures, "FOLDER", "the crossover map and the throughput over bandwidth (of --validate: measured and predicted), as SVG, PNG and PDF"},
         {"validate", 0, OPTION_FLAG, &o.validate, NULL, "measures steps on emulated clusters of 2 and 4 hosts and judges the model by them; exit status 1 where a bound is missed"},
         {"rates", 0, OPTION_TEXT, &o.rates, "LIST", "of the line, in Mbit/s, for --validate (25,50,100,200)"},
         {"rounds", 0, OPTION_INTEGER, &o.rounds, "N", "steps of each strategy at the lowest rate, more at higher ones, for --validate (6)"},

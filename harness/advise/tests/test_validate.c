@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "harness/advise/tests/made_up.h"
-#include "harness/advise/validate.h"
+#include "harness/advise/validate_output.h"
+#include "harness/protocol/tests/temporary.h"
 
 enum { ROUNDS = 20, RATES = 6, RANKS = 4 };
 static const double rates[RATES] = {1e6, 2e6, 4e6, 8e6, 16e6, 32e6};
@@ -64,6 +65,38 @@ static void a_right_model_passes(void **state)
     assert_true(v.switches[0].predicted_bits > 0.8 * wanted && v.switches[0].predicted_bits < 1.25 * wanted);
     assert_true(v.switches[0].factor < 1.15);
     assert_true(v.ok);
+}
+
+// A line a strategy, measured and predicted, and a stroke for each side of the change.
+static void it_is_told_and_drawn(void **state)
+{
+    (void)state;
+    make(1);
+    struct validate_verdict v = judge();
+    json_t *j = validate_json(2 * RATES, points, &v);
+    assert_int_equal(json_array_size(json_object_get(j, "points")), 2 * RATES);
+    assert_true(json_is_true(json_object_get(j, "ok")));
+    json_t *change = json_array_get(json_object_get(j, "changes"), 0), *last = json_array_get(json_object_get(j, "points"), 2 * RATES - 1);
+    assert_string_equal(json_string_value(json_object_get(change, "above")), "full");
+    assert_true(json_real_value(json_object_get(change, "measured_bits")) == v.switches[0].measured_bits);
+    assert_true(json_real_value(json_object_get(json_object_get(last, "step_seconds"), "value")) == points[2 * RATES - 1].step.value);
+    json_decref(j);
+
+    char folder[] = "/tmp/fsdpmark-test-XXXXXX", why[PLOT_WHY], path[100], line[300];
+    struct error error = {""};
+    assert_non_null(temporary_make(folder));
+    assert_true(validate_figure(RANKS, 2 * RATES, points, &v, &(struct plot_about){.machine = "made up", .date = "2026-01-01"}, folder, why, &error));
+    snprintf(path, sizeof path, "%s/validate-4.dat", folder);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    int numbers = 0, names = 0;
+    while (fgets(line, sizeof line, f) != NULL) {
+        double x, y;
+        numbers += sscanf(line, "%lf %lf", &x, &y) == 2;
+        names += strstr(line, "none = full, measured") != NULL || strstr(line, "none = full, predicted") != NULL;
+    }
+    fclose(f);
+    assert_true(numbers >= 4 * RATES + 2 && names == 2);
 }
 
 static void a_wrong_line_fails_the_times(void **state)
@@ -145,7 +178,7 @@ static void computing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_right_model_passes), cmocka_unit_test(a_wrong_line_fails_the_times), cmocka_unit_test(a_wrong_place_of_the_change_fails),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_right_model_passes), cmocka_unit_test(it_is_told_and_drawn), cmocka_unit_test(a_wrong_line_fails_the_times), cmocka_unit_test(a_wrong_place_of_the_change_fails),
                                        cmocka_unit_test(nothing_shown_fails), cmocka_unit_test(crossings), cmocka_unit_test(the_line_from_two_rates), cmocka_unit_test(computing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
