@@ -8,6 +8,16 @@
 
 enum { CROSSOVERS = 8, NAME_WIDTH = 90 };
 
+// Room for an interval, but not so much that one wide interval makes all else small: it then ends at the edge.
+static void limit_bars(struct plot_range *y, int count, const struct plot_series *series, double line_rate) {
+    const double most = 1.4;
+    double top = isfinite(line_rate) ? line_rate : 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < series[i].count; k++)
+            if (isfinite(series[i].points[k].y.value)) top = fmax(top, series[i].points[k].y.value);
+    if (top > 0) y->high = fmin(y->high, most * top);
+}
+
 static const struct plot_range logarithmic = {INFINITY, -INFINITY, true};
 
 bool plot_busbw(const struct plot_busbw *p, const char *folder, char why[PLOT_WHY], struct error *error) {
@@ -17,6 +27,7 @@ bool plot_busbw(const struct plot_busbw *p, const char *folder, char why[PLOT_WH
     plot_begin(&d);
     int used = plot_put_series(&d, p->count, p->series, false, &x, &y);
     if (has_rate) plot_range_add(&y, p->line_rate);
+    limit_bars(&y, p->count, p->series, p->line_rate);
     plot_range_widen(&x, 0.03, false);
     plot_range_widen(&y, 0.08, true);
     plot_put_axis(d.head, "x", &x, PLOT_BYTES);
