@@ -96,6 +96,9 @@ void bench_seen_peak(const struct probe_case *by_rank, int ranks, int steps, str
     if (!usable(by_rank, ranks, 1u << PROBE_HEAP, out))
         return;
     for (int r = 0; r < ranks; r++)
+        if (!probe_memory_whole(&by_rank[r]))
+            return unseen(out, "memory was held that no probe counts");
+    for (int r = 0; r < ranks; r++)
         for (int i = 0; i < by_rank[r].phase_count; i++) {
             const struct probe_phase *p = &by_rank[r].phases[i];
             if (probe_trains(p->name) && p->step >= 0 && p->step < steps && p->heap.peak + p->device.peak > most)

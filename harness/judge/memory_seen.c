@@ -204,7 +204,7 @@ bool memory_has_line(const struct evidence *e)
 
 // ---- lines ----
 
-static bool whole(const struct probed_case *at, int rank) { return at->probes[rank].lost == 0 && at->probes[rank].untracked == 0 && ends(at->c, &at->probes[rank]); }
+static bool whole(const struct probed_case *at, int rank) { return probe_memory_whole(&at->probes[rank]) && ends(at->c, &at->probes[rank]); }
 
 static bool rank_line(const struct probed_case *cases, int count, int rank, enum memory_phase phase, struct slope *out, struct error *error)
 {

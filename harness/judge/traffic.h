@@ -114,8 +114,6 @@ enum traffic_witness { TRAFFIC_UNSEEN, TRAFFIC_COLLECTIVES, TRAFFIC_POINTS, TRAF
 enum traffic_witness traffic_witness(const struct evidence *e);
 // False, and said so, where the records of e's own ranks are not there, not whole, not those of its program, or known to miss what moves bytes.
 bool traffic_usable(const struct evidence *e, struct finding *f);
-// Did the rank make calls in its training that may move bytes which no probe counts? Those at the start (a store that ranks meet at) are none of it.
-bool traffic_uncounted(const struct probe_case *p);
 // As traffic_usable, of another case, whose ranks recorded `probes`.
 bool traffic_complete(const struct fsdp_case *c, const struct probe_case *probes);
 // Bits of the probes that are there to judge traffic by, or were asked for where nothing could be read. A gate, whose one rank moves nothing, is not

@@ -241,20 +241,12 @@ static bool follows(const struct fsdp_case *c, const struct probe_case *probes, 
     return fine;
 }
 
-bool traffic_uncounted(const struct probe_case *p)
-{
-    int64_t unseen = 0;
-    for (int i = 0; i < p->phase_count; i++)
-        unseen += probe_trains(p->phases[i].name) ? p->phases[i].unseen : 0;
-    return unseen > 0;
-}
-
 bool traffic_complete(const struct fsdp_case *c, const struct probe_case *probes)
 {
     struct error ignored = {""};
     bool complete = true;
     for (int r = 0; r < c->world_size; r++)
-        complete &= probes[r].lost == 0 && !traffic_uncounted(&probes[r]) && (traffic_unpredicted(c) != NULL || follows(c, &probes[r], r, &ignored));
+        complete &= probe_traffic_whole(&probes[r]) && (traffic_unpredicted(c) != NULL || follows(c, &probes[r], r, &ignored));
     return complete;
 }
 
@@ -272,7 +264,7 @@ bool traffic_usable(const struct evidence *e, struct finding *f)
             finding_broken(f, "rank %d: no probe of traffic was loaded, or not those of rank 0", r);
         else if (traffic_unpredicted(e->c) == NULL && !follows(e->c, p, r, &error))
             finding_broken(f, "%s", error.text);
-        else if (traffic_uncounted(p))
+        else if (probe_uncounted(p))
             finding_skip(f, "rank %d may move bytes by %s, which no probe counts", r, p->unseen_call);
     }
     return !f->emitted;

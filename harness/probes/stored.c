@@ -59,6 +59,7 @@ static json_t *phase_json(const struct probe_phase *p, double zero_s)
     set_live(o, "map", &p->map);
     set_live(o, "device", &p->device);
     set_list(o, "traffic", traffic_json(p));
+    set_count(o, "unseen", p->unseen);
     if (p->waits > 0)
         json_object_set_new(o, "wait", json_pack("[I, o]", (json_int_t)p->waits, microseconds(p->wait_s)));
     for (int i = 0; i < p->counter_count; i++) {
@@ -180,6 +181,7 @@ static bool read_phase(json_t *o, struct probe_phase *out)
     *out = (struct probe_phase){.name = json_string_value(json_object_get(o, "name")), .step = (int)json_integer_value(json_object_get(o, "step")),
                                 .begin_s = seconds(us, 0), .end_s = seconds(us, 1), .heap = live_of(json_object_get(o, "heap")),
                                 .map = live_of(json_object_get(o, "map")), .device = live_of(json_object_get(o, "device"))};
+    out->unseen = json_integer_value(json_object_get(o, "unseen"));
     out->waits = whole(json_object_get(o, "wait"), 0);
     out->wait_s = seconds(json_object_get(o, "wait"), 1);
     read_counters(json_object_get(o, "counters"), out);

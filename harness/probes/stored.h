@@ -2,7 +2,7 @@
 //
 // {"ranks": [{"rank", "probes": "heap,mpi", "lost", "unseen", "unseen_call", "untracked", "untracked_call",
 //             "phases": [{"name", "step", "us": [begin, end], "heap": [begin, end, peak], "map", "device",
-//                         "traffic": [[kind, op, type, size, calls, bytes, wire, us]], "wait": [calls, us], "counters": {event: value}}],
+//                         "traffic": [[kind, op, type, size, calls, bytes, wire, us]], "unseen", "wait": [calls, us], "counters": {event: value}}],
 //             "step", "spans": [[kind, op, begin us, end us, bytes]]}]}
 // Times count from the first mark of the case on any rank. What is 0 or empty is left out. Traffic of a phase is added up over peers.
 // Spans are the communication and the waits of one step in the order of time, those of one kind with less than 1/500 of the step between them joined.

@@ -67,6 +67,11 @@ bool probe_trains(const char *phase);
 bool probe_of_step(const char *phase);
 // Error: a phase that docs/probes.md does not have, whose records no check would take for anything.
 bool probe_phases_known(const struct probe_case *p, struct error *error);
+// Did the rank make calls in its training that may move bytes which no probe counts? Those at the start (a store that ranks meet at) are none of it.
+bool probe_uncounted(const struct probe_case *p);
+// Whether sums over a rank's training are of all that it moved, or held: no record is lost, and nothing is known to be missed.
+bool probe_traffic_whole(const struct probe_case *p);
+bool probe_memory_whole(const struct probe_case *p);
 // Sums over phases whose name is `phase` (NULL: all of training) of steps >= first_step. Collectives with
 // PROBE_OP_NONE: any; with PROBE_OP_SEND or _RECEIVE: point to point. Type and size of a sum of different ones: other and 0.
 struct probe_traffic probe_collective(const struct probe_case *p, enum probe_op op, const char *phase, int first_step);

@@ -3,6 +3,17 @@
 
 #include "harness/probes/summary.h"
 
+bool probe_uncounted(const struct probe_case *p)
+{
+    int64_t unseen = 0;
+    for (int i = 0; i < p->phase_count; i++)
+        unseen += probe_trains(p->phases[i].name) ? p->phases[i].unseen : 0;
+    return unseen > 0;
+}
+
+bool probe_traffic_whole(const struct probe_case *p) { return p->lost == 0 && !probe_uncounted(p); }
+bool probe_memory_whole(const struct probe_case *p) { return p->lost == 0 && p->untracked == 0; }
+
 // Where the parts differ in type, size or peer, the sum has none.
 static void add(struct probe_traffic *sum, const struct probe_traffic *t)
 {

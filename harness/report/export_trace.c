@@ -21,7 +21,7 @@ void timelines_make(const struct export *e, struct timelines *out) {
         if (s) out->sources[out->count++] = s;
     }
     for (int i = 0; e->pattern && i < out->probed.source_count; i++)
-        if (out->probed.sources[i].seen.step >= 0 && asked(e->pattern, out->probed.sources[i].c->case_id)) out->sources[out->count++] = &out->probed.sources[i];
+        if (probed_has_timeline(&out->probed.sources[i]) && asked(e->pattern, out->probed.sources[i].c->case_id)) out->sources[out->count++] = &out->probed.sources[i];
 }
 
 void timelines_free(struct timelines *t) {
@@ -42,8 +42,8 @@ int64_t timeline_us(double seconds) { return seconds > 0 ? llround(1e6 * seconds
 
 // ---- Trace Event Format ----
 enum { RANKS_APART = 1000 };
-enum lane { LANE_PHASES = 1, LANE_CALLS, LANE_SENT, LANE_RECEIVED, LANES };
-static const char *const lane_names[LANES] = {NULL, "phases", "communication", "sockets: sent", "sockets: received"};
+enum lane { LANE_PHASES = 1, LANE_CALLS, LANE_SENT, LANE_RECEIVED, LANE_WAITS, LANES };
+static const char *const lane_names[LANES] = {NULL, "phases", "communication", "sockets: sent", "sockets: received", "waits"};
 
 struct writer { FILE *out; bool any, ok; };
 static void put_event(struct writer *w, json_t *event) {
@@ -72,13 +72,15 @@ static void put_phase(struct writer *w, const struct probe_phase *p, int pid) {
 
 static const char *span_name(const struct probe_span *s) {
     if (s->kind == PROBE_SEND) return "send";
+    if (s->kind == PROBE_WAIT) return "wait";
     return s->kind == PROBE_RECEIVE ? "receive" : probe_op_name(s->op);
 }
 
 static void put_span(struct writer *w, const struct probe_span *s, int step, int pid) {
-    enum lane lane = s->kind == PROBE_SEND ? LANE_SENT : s->kind == PROBE_RECEIVE ? LANE_RECEIVED : LANE_CALLS;
+    enum lane lane = s->kind == PROBE_SEND ? LANE_SENT : s->kind == PROBE_RECEIVE ? LANE_RECEIVED : s->kind == PROBE_WAIT ? LANE_WAITS : LANE_CALLS;
+    const char *category = s->kind == PROBE_COLLECTIVE ? "collective" : s->kind == PROBE_WAIT ? "wait" : "point to point";
     int64_t from = timeline_us(s->begin_s), to = timeline_us(s->end_s);
-    put_event(w, json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:{s:I, s:i}}", "ph", "X", "name", span_name(s), "cat", s->kind == PROBE_COLLECTIVE ? "collective" : "point to point",
+    put_event(w, json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:{s:I, s:i}}", "ph", "X", "name", span_name(s), "cat", category,
                            "pid", pid, "tid", lane, "ts", (json_int_t)from, "dur", (json_int_t)(to > from ? to - from : 0), "args", "bytes", (json_int_t)s->bytes, "step", step));
 }
 
@@ -125,7 +127,7 @@ static json_t *comm_node(int64_t id, const struct probe_span *s, int64_t phase) 
     return out;
 }
 
-// The phases of the step, each after the one before it; then its communication, each after the phase in which it began.
+// The phases of the step, each after the one before it; then its communication, without the waits, each after the phase in which it began.
 static json_t *nodes_of(const struct probe_stored *seen, int r) {
     const struct probe_case *p = &seen->by_rank[r];
     json_t *nodes = json_array();
@@ -140,6 +142,7 @@ static json_t *nodes_of(const struct probe_stored *seen, int r) {
     }
     for (int k = 0; k < seen->span_count[r]; k++) {
         int64_t within = -1;
+        if (seen->spans[r][k].kind == PROBE_WAIT) continue; // the schema has no node for it
         for (int i = 0; i < p->phase_count; i++)
             if (ids[i] >= 0 && p->phases[i].begin_s <= seen->spans[r][k].begin_s) within = ids[i];
         json_array_append_new(nodes, comm_node(id++, &seen->spans[r][k], within));

@@ -43,6 +43,7 @@ static void add_provenance(const struct view *v, const struct probed *p, struct 
     char *version = memory_format("fsdpmark %s", json_is_string(json_object_get(e, "version")) ? json_string_value(json_object_get(e, "version")) : "?");
     char *seen = memory_format("probes: %s.", *probes ? probes : "none");
     snprintf(date, sizeof date, "%.10s", v->run->started);
+    figure_note(f, p->unread, "cases are left out: this program does not know the form of their records");
     add_words(f, " ", machine);
     add_words(f, "; ", version);
     add_versions(v, p, f);
@@ -202,14 +203,17 @@ void figure_traffic(const struct view *v, const struct probed *p, struct figure_
     struct bars b = {.most = 0};
     char *texts[PARTS + 3];
     size_t sizes[PARTS + 3];
-    int widest = 20, left_out = 0, single = 0;
+    int widest = 20, left_out = 0, single = 0, uncounted = 0;
     FILE **streams[PARTS + 3] = {[PARTS] = &b.rows, [PARTS + 1] = &b.marks, [PARTS + 2] = &b.gloo};
     for (int k = 0; k < PARTS + 3; k++) {
         if (k < PARTS) streams[k] = &b.parts[k];
         if (!(*streams[k] = open_memstream(&texts[k], &sizes[k]))) abort();
     }
     put_bars(p, &b, &widest, &left_out);
-    for (int i = 0; i < p->point_count; i++) single += has_bar(&p->points[i]) && p->points[i].sizes == 1;
+    for (int i = 0; i < p->point_count; i++) {
+        single += has_bar(&p->points[i]) && p->points[i].sizes == 1;
+        uncounted += p->points[i].uncounted && p->points[i].ranks > 1;
+    }
     for (int k = 0; k < PARTS + 3; k++) fclose(*streams[k]);
     fprintf(out.data, "%s", texts[PARTS]);
     for (int k = 0; k < PARTS; k++) fprintf(out.data, "\n\n\"%s\"\n-9\t-9\t-9\n%s", probed_part_names[k], texts[k]);
@@ -217,6 +221,7 @@ void figure_traffic(const struct view *v, const struct probed *p, struct figure_
     if (!b.count) snprintf(f->why, sizeof f->why, "no data: no case of several ranks was seen by the socket, mpi or nccl probe");
     figure_note(f, single, "bars marked * are of one model size, control messages included; the others are slopes over sizes");
     figure_note(f, left_out, "configurations are left out");
+    figure_note(f, uncounted, "more have no bar: the probes lost records, or bytes moved past them");
     add_provenance(v, p, f);
     int left = FIGURE_LETTER_PX * widest + 40, wide = 620, tall = BAR_PX * b.count + 10, key = FIGURE_TOP_PX + tall + FIGURE_TICS_PX, used = 0;
     for (int k = 0; k < PARTS; k++) used += sizes[k] > 0;

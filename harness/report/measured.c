@@ -38,7 +38,12 @@ void measured_of(const struct stored_case *c, double out[MEASURED_QUANTITIES]) {
     for (int i = 0; i < MEASURED_QUANTITIES; i++) out[i] = NAN;
     if (c->seconds > 0) out[MEASURED_SECONDS] = c->seconds; // 0: its events came together with those of the next
     if (!c->probes || !probe_stored_read(c->probes, &s)) return;
-    for (int r = 0; r < s.ranks; r++) add_memory(&s.by_rank[r], out);
-    add_traffic(&s, out);
+    bool memory = true, traffic = true;
+    for (int r = 0; r < s.ranks; r++) {
+        memory &= probe_memory_whole(&s.by_rank[r]);
+        traffic &= probe_traffic_whole(&s.by_rank[r]);
+    }
+    for (int r = 0; memory && r < s.ranks; r++) add_memory(&s.by_rank[r], out);
+    if (traffic) add_traffic(&s, out);
     probe_stored_free(&s);
 }

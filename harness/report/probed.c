@@ -66,6 +66,12 @@ static bool loaded(const struct probed_source *s, unsigned probes) {
     return true;
 }
 
+static bool is_whole(const struct probed_source *s) {
+    bool whole = true;
+    for (int r = 0; r < s->seen.ranks; r++) whole &= probe_traffic_whole(&s->seen.by_rank[r]);
+    return whole;
+}
+
 void probed_rest_theory(const struct probed *p, const struct probed_point *q, double *a, double *b) {
     const struct fsdp_case *c = &q->largest->spec;
     struct memory_model model = memory_model_of(c, false);
@@ -191,7 +197,10 @@ static void fill_point(struct probed *p, struct probed_point *q) {
         if (!smallest || s->parameters < smallest->parameters) smallest = s;
         q->sizes++;
         q->has_traffic &= loaded(s, 1u << PROBE_SOCKET | 1u << PROBE_MPI | 1u << PROBE_NCCL) && updates(&s->spec) > 0;
+        q->uncounted |= !is_whole(s);
     }
+    q->uncounted &= q->has_traffic;
+    q->has_traffic &= !q->uncounted;
     bool several = smallest->parameters < q->largest->parameters;
     if (!several) q->sizes = 1;
     for (int k = 0; k < PARTS; k++) q->sent[k] = line_slope(&sent[k], several);
@@ -242,6 +251,8 @@ void probed_free(struct probed *p) {
     *p = (struct probed){0};
 }
 
+bool probed_has_timeline(const struct probed_source *s) { return s->seen.step >= 0 && is_whole(s); }
+
 static int preference(const struct probed_source *s, int axis) {
     int spans = 0;
     for (int r = 0; r < s->seen.ranks; r++) spans += s->seen.span_count[r];
@@ -259,7 +270,7 @@ const struct probed_source *probed_timeline(const struct probed *p, int implemen
     const struct probed_source *best = NULL;
     for (int i = 0; i < p->source_count; i++) {
         const struct probed_source *s = &p->sources[i];
-        if (s->seen.step < 0 || strcmp(s->c->implementation, p->implementations.items[implementation])) continue;
+        if (!probed_has_timeline(s) || strcmp(s->c->implementation, p->implementations.items[implementation])) continue;
         if (!best || is_better(s, best)) best = s;
     }
     return best;

@@ -19,7 +19,8 @@ struct probed_point {
     int implementation, label;    // places of their names
     int ranks, sizes;             // sizes: distinct P
     const struct probed_source *largest;
-    bool has_traffic;             // whether a probe was there to see it
+    bool has_traffic;             // whether a probe was there to see it, and saw all of it
+    bool uncounted;               // a probe was there, but records were lost or bytes moved past it
     double rest, peak;            // live bytes per parameter: after the last update, and the largest of a phase; NAN: not judged
     double rest_theory;           // NAN: none
     double sent[PARTS];           // bytes per parameter that a rank sends in a step, mean of the ranks
@@ -42,6 +43,8 @@ void probed_make(const struct view *v, struct probed *out);
 void probed_free(struct probed *p);
 // The theory's bytes per parameter at rest, a + b / N, of a point's label: what memory-scaling compared with, else the strategy's.
 void probed_rest_theory(const struct probed *p, const struct probed_point *q, double *a, double *b);
+// Whether a step of it can be drawn: one was kept, and nothing of it is known to be missing.
+bool probed_has_timeline(const struct probed_source *s);
 // The case whose step is drawn for an implementation, or NULL: strategy full where there is one, then most ranks up to four, then most parameters.
 const struct probed_source *probed_timeline(const struct probed *p, int implementation);
 // "heap, socket": the probes that were loaded in all cases together; the caller frees it.

@@ -41,7 +41,7 @@ static bool uncounted(const struct fsdp_case *c, const struct probe_case *probes
     for (int r = 0; r < c->world_size; r++) {
         if (probes[r].lost > 0)
             return false;
-        unseen |= traffic_uncounted(&probes[r]);
+        unseen |= probe_uncounted(&probes[r]);
     }
     return unseen;
 }

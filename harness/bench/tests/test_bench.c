@@ -71,6 +71,10 @@ static void the_peak_is_of_the_timed_steps(void **state)
     make_records();
     bench_seen_peak(ranks, 2, 4, &peak);
     assert_true(peak.value == 4001 && peak.why[0] == 0);
+    ranks[1].untracked = 1;
+    bench_seen_peak(ranks, 2, 4, &peak);
+    assert_true(isnan(peak.value) && strstr(peak.why, "no probe counts") != NULL);
+    ranks[1].untracked = 0;
     ranks[0].probes = 0;
     bench_seen_peak(ranks, 2, 4, &peak);
     assert_true(isnan(peak.value) && strstr(peak.why, "not loaded") != NULL);

@@ -22,7 +22,7 @@ static struct probe_counter counter = {.event = "PAPI_TOT_CYC", .value = 1234567
 static struct probe_phase phases[2][2] = {
     {{.name = "forward", .step = 0, .begin_s = 100, .end_s = 100.25, .heap = {-5, 10, 4096}, .waits = 7, .wait_s = 0.125, .traffic_count = 1, .traffic = &gather},
      {.name = "step", .step = 1, .begin_s = 100.25, .end_s = 100.5, .device = {1, 2, 3}, .counter_count = 1, .counters = &counter}},
-    {{.name = "forward", .step = 0, .begin_s = 99.5, .end_s = 100, .traffic_count = 2, .traffic = sends},
+    {{.name = "forward", .step = 0, .begin_s = 99.5, .end_s = 100, .unseen = 2, .traffic_count = 2, .traffic = sends},
      {.name = "step", .step = 1, .begin_s = 100, .end_s = 101}}};
 static const struct probe_case sample[2] = {{.rank = 0, .probes = 1u << PROBE_HEAP | 1u << PROBE_MPI, .phase_count = 2, .phases = phases[0]},
                                             {.rank = 1, .probes = 1u << PROBE_SOCKET, .lost = 4, .unseen = 2, .unseen_call = "io_uring_enter", .untracked = 3, .untracked_call = "cuMemCreate",
@@ -40,7 +40,8 @@ static void what_was_seen_comes_back(void **state)
     assert_int_equal(a->probes, sample[0].probes);
     assert_int_equal(b->rank, 1);
     assert_true(a->lost == 0 && a->unseen == 0 && a->unseen_call == NULL);
-    assert_true(b->lost == 4 && b->unseen == 2);
+    assert_true(b->lost == 4 && b->unseen == 2 && b->phases[0].unseen == 2 && b->phases[1].unseen == 0 && a->phases[0].unseen == 0);
+    assert_true(probe_traffic_whole(a) && probe_memory_whole(a) && !probe_traffic_whole(b) && !probe_memory_whole(b));
     assert_string_equal(b->unseen_call, "io_uring_enter");
     assert_true(a->untracked == 0 && a->untracked_call == NULL && b->untracked == 3);
     assert_string_equal(b->untracked_call, "cuMemCreate");

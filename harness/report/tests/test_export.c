@@ -26,7 +26,7 @@ static json_t *seen(void) {
                 json_array_append_new(phases, json_pack("{s:s, s:i, s:[i, i], s:[i, i, i]}", "name", parts[i].name, "step", s, "us", 1000 * s + parts[i].from, 1000 * s + parts[i].to, "heap", 10, 20 + r, 30));
         }
         json_t *spans = json_loads("[[\"collective\", \"all-gather\", 1010, 1050, 4096], [\"collective\", \"reduce-scatter\", 1120, 1200, 2048], [\"collective\", \"barrier\", 1260, 1261, 0], "
-                                   "[\"point\", \"send\", 1130, 1140, 64], [\"point\", \"receive\", 1141, 1150, 64], [\"send\", null, 1011, 1040, 4100], [\"receive\", null, 1012, 1041, 4100]]", 0, NULL);
+                                   "[\"point\", \"send\", 1130, 1140, 64], [\"point\", \"receive\", 1141, 1150, 64], [\"send\", null, 1011, 1040, 4100], [\"receive\", null, 1012, 1041, 4100], [\"wait\", \"none\", 1210, 1240, 0]]", 0, NULL);
         json_array_append_new(ranks, json_pack("{s:i, s:s, s:o, s:i, s:o}", "rank", r, "probes", "heap,mpi,socket", "phases", phases, "step", 1, "spans", spans));
     }
     return json_pack("{s:o}", "ranks", ranks);
@@ -187,7 +187,7 @@ static void a_trace_is_of_complete_events(void **state) {
     (void)state;
     json_t *whole = parsed(export_trace, NULL), *events = json_object_get(whole, "traceEvents"), *e;
     size_t i;
-    int phases = 0, calls = 0, names = 0, counters = 0;
+    int phases = 0, calls = 0, waits = 0, names = 0, counters = 0;
     json_array_foreach(events, i, e) {
         const char *ph = text_of(e, "ph"), *cat = text_of(e, "cat");
         assert_true(json_is_integer(json_object_get(e, "pid")) && text_of(e, "name"));
@@ -195,11 +195,12 @@ static void a_trace_is_of_complete_events(void **state) {
         counters += !strcmp(ph, "C");
         if (strcmp(ph, "X")) continue;
         assert_true(whole_of(e, "ts") >= 0 && whole_of(e, "dur") >= 0 && json_is_integer(json_object_get(e, "tid")));
-        phases += !strcmp(cat, "phase"), calls += strcmp(cat, "phase") != 0;
+        phases += !strcmp(cat, "phase"), waits += !strcmp(cat, "wait"), calls += !strcmp(cat, "collective") || !strcmp(cat, "point to point");
+        if (!strcmp(cat, "wait")) assert_true(!strcmp(text_of(e, "name"), "wait") && whole_of(e, "ts") == 1210 && whole_of(e, "dur") == 30);
         if (!strcmp(text_of(e, "name"), "reduce-scatter")) assert_true(whole_of(e, "ts") == 1120 && whole_of(e, "dur") == 80 && whole_of(json_object_get(e, "args"), "bytes") == 2048);
         if (!strcmp(text_of(e, "name"), "backward") && whole_of(json_object_get(e, "args"), "step") == 1) assert_true(whole_of(e, "ts") == 1100 && whole_of(e, "dur") == 150);
     }
-    assert_true(phases == 2 * 8 && calls == 2 * 7 && names == 2 && counters == 2 * 8);
+    assert_true(phases == 2 * 8 && calls == 2 * 7 && waits == 2 && names == 2 && counters == 2 * 8);
     assert_int_equal(whole_of(json_object_get(whole, "otherData"), "run"), run.id);
     json_decref(whole);
 }

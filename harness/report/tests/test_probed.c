@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "harness/report/figures.h"
+#include "harness/report/measured.h"
 #define sample_case sample_json // the store's sample has that name too
 #include "harness/protocol/tests/sample.h"
 #undef sample_case
@@ -158,6 +159,8 @@ static void slopes_cancel_what_does_not_grow(void **state) {
     end(&f);
 }
 
+static const char *spoilt; // a field of rank 1, or NULL
+
 static void one_size_is_a_ratio(struct store *s) {
     int64_t run = sample_begin(s, "x");
     struct made m = {"reference", "full", 2, 1000, 0, 16, true};
@@ -166,6 +169,10 @@ static void one_size_is_a_ratio(struct store *s) {
     struct case_record c = sample_case("reference", "c", "f", "full", 2, &r, 1);
     c.case_json = text;
     c.probes = seen(&m);
+    if (spoilt) {
+        json_t *rank = json_array_get(json_object_get(c.probes, "ranks"), 1);
+        json_object_set_new(strcmp(spoilt, "unseen") ? rank : json_array_get(json_object_get(rank, "phases"), 1), spoilt, json_integer(3));
+    }
     sample_record(s, run, &c);
     json_decref(c.probes);
     free(text);
@@ -189,6 +196,23 @@ static void without_its_checks_there_is_no_memory(void **state) {
     assert_non_null(strstr(page, "Traffic of a step by collective"));
     free(page);
     end(&f);
+}
+
+// What a probe is known to have missed makes no figure.
+static void incomplete_records_have_no_numbers(void **state) {
+    (void)state;
+    static const struct { const char *field; bool traffic, memory; } rows[] = {{NULL, true, true}, {"lost", false, false}, {"unseen", false, true}, {"untracked", true, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        spoilt = rows[i].field;
+        struct fixture f = make(one_size_is_a_ratio);
+        const struct probed_point *q = point(&f.probed, "reference", "full", 2);
+        double measured[MEASURED_QUANTITIES];
+        measured_of(&f.run.cases[0], measured);
+        assert_true(q->has_traffic == rows[i].traffic && q->uncounted == !rows[i].traffic && !probed_timeline(&f.probed, q->implementation) == !rows[i].traffic);
+        assert_true(isnan(measured[MEASURED_SENT]) == !rows[i].traffic && isnan(measured[MEASURED_PEAK]) == !rows[i].memory && isnan(measured[MEASURED_REST]) == !rows[i].memory);
+        end(&f);
+    }
+    spoilt = NULL;
 }
 
 static void without_probes(struct store *s) {
@@ -257,6 +281,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slopes_cancel_what_does_not_grow),
         cmocka_unit_test(without_its_checks_there_is_no_memory),
+        cmocka_unit_test(incomplete_records_have_no_numbers),
         cmocka_unit_test(a_run_without_probes_has_none_of_their_figures),
     };
     return cmocka_run_group_tests_name("figures of probes", tests, NULL, NULL);
