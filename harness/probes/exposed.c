@@ -81,6 +81,8 @@ static bool is_told(const struct probe_case *c, const struct sums *s, char why[2
         return unseen(why, "rank %d: no call of MPI in a step, and the wait probe was not loaded", c->rank, 0);
     if (s->waits == 0)
         return unseen(why, "rank %d: no wait in any step: how it waits is not seen", c->rank, 0);
+    if (s->process_s <= 0)
+        return unseen(why, "rank %d: no processor time was noted in its steps, which are too short to tell who computes", c->rank, 0);
     if (s->thread_s < least_of_thread * s->process_s)
         return unseen(why, "rank %d: the thread that sets the marks has %.0f %% of the processor time: it waits for threads that compute", c->rank,
                       100 * s->thread_s / s->process_s);

@@ -23,21 +23,15 @@ static void note(uint64_t key, int64_t bytes)
         probe_append(&r);
 }
 
-static void unseen(const char *name)
-{
-    struct probe_record r = {.kind = PROBE_UNSEEN, .op = PROBE_MISSED_MEMORY};
-    strncpy(r.counter.event, name, sizeof r.counter.event - 1);
-    probe_append(&r);
-}
-
 static void came(uint64_t key, uint64_t bytes)
 {
     if (key == 0 || bytes == 0)
         return;
+    note(key, -(int64_t)probe_regions_take(&held, key)); // what had that name went by a call that no wrapper saw
     if (probe_regions_put(&held, key, bytes))
         note(key, (int64_t)bytes);
     else
-        unseen("device memory (too many blocks)");
+        probe_unseen(PROBE_MISSED_MEMORY, 0, "device memory (too many blocks)", 0);
 }
 
 // ---- the tables: X(name, parameters, arguments, where the pointer or handle is, bytes) and X(name, parameters, arguments, what is freed) ----
@@ -99,7 +93,7 @@ struct extent { size_t width, height, depth; };              // cudaExtent
     {                                                                                                                                    \
         CALL(name, parameters, arguments)                                                                                                \
         if (status == 0 && gives_memory(symbol))                                                                                         \
-            unseen(symbol);                                                                                                              \
+            probe_unseen(PROBE_MISSED_MEMORY, 0, symbol, 0);                                                                             \
         return status;                                                                                                                   \
     }
 

@@ -142,20 +142,37 @@ static int make_set(struct group *g, unsigned long thread, bool first)
     return error;
 }
 
-// A set for each thread of the process; false where PAPI cannot attach to them.
-static bool follow_threads(struct group *g)
+// After a moment, for one that is ending is there a little longer.
+static bool lives(unsigned long thread)
+{
+    usleep(1000);
+    return syscall(SYS_tgkill, getpid(), thread, 0) == 0;
+}
+
+// A set for each thread of the process. PAPI's error where it cannot attach to one that lives: a sum over the others would be no sum.
+static int follow_threads(struct group *g)
 {
     DIR *folder = opendir("/proc/self/task");
     struct dirent *entry;
-    bool ok = folder != NULL && make_set(g, thread_id(), true) == PAPI_OK;
-    while (ok && (entry = readdir(folder)) != NULL && g->set_count < THREADS_MAX) {
+    int error = folder != NULL ? make_set(g, thread_id(), true) : PAPI_ESYS;
+    while (error == PAPI_OK && (entry = readdir(folder)) != NULL) {
         unsigned long thread = strtoul(entry->d_name, NULL, 10);
-        if (thread != 0 && thread != thread_id())
-            make_set(g, thread, false); // it may have ended
+        if (thread == 0 || thread == thread_id())
+            continue;
+        error = g->set_count < THREADS_MAX ? make_set(g, thread, false) : PAPI_ECOUNT;
+        if (error != PAPI_OK && !lives(thread))
+            error = PAPI_OK;
     }
     if (folder != NULL)
         closedir(folder);
-    return ok;
+    return error;
+}
+
+static void refuse(int group, int error)
+{
+    for (int i = 0; i < counter_count; i++)
+        if (counters[i].group == group && counters[i].reason == 0)
+            counters[i].reason = error;
 }
 
 static void start_group(struct group *g)
@@ -164,18 +181,16 @@ static void start_group(struct group *g)
     int own = (int)(g - groups), error = PAPI_OK;
     if (of_threads)
         PAPI_set_cmp_domain(PAPI_DOM_USER | PAPI_DOM_KERNEL, g->component);
-    if (of_threads && follow_threads(g))
+    if (of_threads && (error = follow_threads(g)) == PAPI_OK)
         return;
-    error = make_set(g, 0, true);
-    for (int i = 0; i < counter_count; i++) {
-        struct counter *c = &counters[i];
-        if (c->group != own)
-            continue;
-        if (c->reason == 0 && error != PAPI_OK)
-            c->reason = error;
-        if (of_threads)
-            c->scope = PROBE_OF_THREAD;
+    if (g->set_count == 0) { // not even to itself
+        error = make_set(g, 0, true);
+        for (int i = 0; of_threads && i < counter_count; i++)
+            if (counters[i].group == own)
+                counters[i].scope = PROBE_OF_THREAD;
     }
+    if (error != PAPI_OK)
+        refuse(own, error);
 }
 
 // ---- reading ----

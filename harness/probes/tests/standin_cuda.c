@@ -52,9 +52,10 @@ int cuMemAllocFromPoolAsync(uint64_t *p, size_t n, any pool, any stream) { retur
 int cuMemFree_v2(uint64_t p) { return take((any)(uintptr_t)p); }
 int cuMemFreeAsync(uint64_t p, any stream) { return (void)stream, take((any)(uintptr_t)p); }
 // Handles are small numbers, as close as they can be.
+static uint64_t next;
+void standin_again(void) { next = 0; } // the first handles come again
 int cuMemCreate(uint64_t *handle, size_t n, const void *properties, unsigned long long flags)
 {
-    static uint64_t next;
     (void)properties, (void)flags;
     if (n > (size_t)1 << 40)
         return NO_MEMORY;

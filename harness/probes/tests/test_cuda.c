@@ -22,13 +22,16 @@ static int (*cuMemRelease)(uint64_t), (*cuMemAllocAsync)(uint64_t *, size_t, any
 static int (*cuMemAllocManaged)(uint64_t *, size_t, unsigned), (*cuMemAllocFromPoolAsync)(uint64_t *, size_t, any, any);
 static int (*cuMemAllocPitch_v2)(uint64_t *, size_t *, size_t, size_t, unsigned), (*cuGetProcAddress_v2)(const char *, any *, int, uint64_t, any);
 
+static void (*again)(void); // of the stand-in itself: handles that were given come a second time
+
 // local: as Python opens what its modules need, found by no other.
 static bool load(bool local)
 {
     char build[4096], path[4200];
     preloaded_build(build);
     snprintf(path, sizeof path, "%s/tests/libstandin-cuda.so", build);
-    return dlopen(path, RTLD_NOW | (local ? RTLD_LOCAL : RTLD_GLOBAL)) != NULL && FIND(cudaMalloc) && FIND(cudaMallocAsync) &&
+    any library = dlopen(path, RTLD_NOW | (local ? RTLD_LOCAL : RTLD_GLOBAL));
+    return library != NULL && (*(any *)&again = dlsym(library, "standin_again"), again != NULL) && FIND(cudaMalloc) && FIND(cudaMallocAsync) &&
            FIND(cudaMallocFromPoolAsync) && FIND(cudaMallocManaged) && FIND(cudaMallocPitch) && FIND(cudaMalloc3D) && FIND(cudaFree) &&
            FIND(cudaFreeAsync) && FIND(cuMemAlloc_v2) && FIND(cuMemFree_v2) && FIND(cuMemCreate) && FIND(cuMemRelease) &&
            FIND(cuMemAllocAsync) && FIND(cuMemFreeAsync) && FIND(cuMemAllocManaged) && FIND(cuMemAllocFromPoolAsync) &&
@@ -82,6 +85,13 @@ static int act(bool local)
     cuMemRelease(d[5]);
     cuMemFree_v2(d[6]);
     actor_mark("forward", 0);
+    cuMemCreate(&d[4], 48000, NULL, 0); // handle 3
+    again();
+    for (int i = 0; i < 3; i++)
+        cuMemCreate(&d[i], 5000, NULL, 0); // 1 and 2 are free, 3 is known as held
+    actor_mark("forward", 15);
+    for (int i = 0; i < 3; i++)
+        cuMemRelease(d[i]);
     cudaFree(a[0]);
     actor_mark("forward", -100);
     any function;
@@ -98,7 +108,7 @@ static void check(const char *actor)
     char output[256];
     struct probe_case c = preloaded_watch(actor, "cuda", preloaded_job(), NULL, output);
     assert_int_equal(c.probes, 1u << PROBE_CUDA);
-    assert_int_equal(c.phase_count, 10);
+    assert_int_equal(c.phase_count, 11);
     for (int i = 1; i < c.phase_count - 1; i++)
         if (c.phases[i].device.begin != c.phases[i].step * 1000)
             fail_msg("phase %d: found %lld bytes, expected %d", i, (long long)c.phases[i].device.begin, c.phases[i].step * 1000);

@@ -71,6 +71,13 @@ static void no_probe(void **state)
     cases[1].probes = 1u << PROBE_HEAP;
     refused(RANKS, "rank 1: neither the wait nor the mpi probe was loaded");
 }
+static void no_processor_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < STEPS * PHASES; i++)
+        phases[1][i].process_s = phases[1][i].thread_s = 0;
+    refused(RANKS, "rank 1: no processor time was noted in its steps, which are too short to tell who computes");
+}
 static void no_mpi(void **state)
 {
     (void)state;
@@ -130,7 +137,7 @@ static void a_step_is_missing(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, make)
-    const struct CMUnitTest tests[] = {TEST(median_of_settled_steps), TEST(no_probe), TEST(no_mpi), TEST(lost), TEST(one_rank), TEST(few_steps),
+    const struct CMUnitTest tests[] = {TEST(median_of_settled_steps), TEST(no_probe), TEST(no_processor_time), TEST(no_mpi), TEST(lost), TEST(one_rank), TEST(few_steps),
                                        TEST(no_wait), TEST(others_compute), TEST(on_device), TEST(a_step_is_missing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -22,7 +23,8 @@ enum { STRAY = 400 };
 #endif
 enum { PAGE = 4096, OWN = 500, OLD = 2000, NEW = 3000 };
 
-static bool pretend;
+static bool pretend, refuse; // a trial of the hardware; what is asked for the older thread
+static _Atomic long older_thread;
 
 // Before the C library's for all libraries of this program.
 long syscall(long number, ...)
@@ -41,6 +43,10 @@ long syscall(long number, ...)
         attr->type = PERF_TYPE_SOFTWARE;
         attr->config = PERF_COUNT_SW_DUMMY;
     }
+    if (refuse && number == SYS_perf_event_open && a[1] == older_thread) {
+        errno = EMFILE;
+        return -1;
+    }
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
@@ -58,6 +64,7 @@ static pthread_barrier_t barrier;
 static void *older(void *unused)
 {
     (void)unused;
+    older_thread = gettid();
     pthread_barrier_wait(&barrier); // it lives
     pthread_barrier_wait(&barrier); // the case is marked
     touch(OLD);
@@ -93,6 +100,12 @@ static int act_pretended(void)
 {
     pretend = true;
     return act_faults();
+}
+
+static int act_refused(void)
+{
+    refuse = true;
+    return act_pretended();
 }
 
 static const struct probe_counter *counter(const struct probe_case *c, int phase, const char *event)
@@ -138,6 +151,22 @@ static void every_thread_is_counted_where_PAPI_attaches(void **state)
     probe_case_free(&c);
 }
 
+// Too many files are open for the sets of all threads: the sum of those that were made would be too small.
+static void a_sum_over_some_threads_is_none(void **state)
+{
+    (void)state;
+    const char *folder = preloaded_job();
+    struct probe_case c = watch("pretended", folder, "perf::PAGE-FAULTS");
+    if (counter(&c, 0, "perf::PAGE-FAULTS")->reason != 0)
+        skip();
+    probe_case_free(&c);
+    folder = preloaded_job();
+    c = watch("refused", folder, "perf::PAGE-FAULTS");
+    for (int phase = 0; phase < 2; phase++)
+        assert_true(counter(&c, phase, "perf::PAGE-FAULTS")->reason < 0);
+    probe_case_free(&c);
+}
+
 // Where it cannot, the record says that only the marking thread is in it.
 static void else_the_marking_thread_and_it_is_said(void **state)
 {
@@ -172,20 +201,21 @@ static void what_cannot_be_counted_has_a_reason(void **state)
 
 int main(int argc, char **argv)
 {
-    static const struct actor actors[] = {{"faults", act_faults}, {"pretended", act_pretended}, {0}};
+    static const struct actor actors[] = {{"faults", act_faults}, {"pretended", act_pretended}, {"refused", act_refused}, {0}};
     int status;
     if (preloaded_act(argc, argv, actors, &status))
         return status;
 #ifdef FSDPMARK_PAPI
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_thread_is_counted_where_PAPI_attaches),
+        cmocka_unit_test(a_sum_over_some_threads_is_none),
         cmocka_unit_test(else_the_marking_thread_and_it_is_said),
         cmocka_unit_test(what_cannot_be_counted_has_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 #else
     puts("ok 1 - # SKIP this build has no PAPI, and so no such probe");
-    (void)every_thread_is_counted_where_PAPI_attaches, (void)else_the_marking_thread_and_it_is_said, (void)what_cannot_be_counted_has_a_reason;
+    (void)every_thread_is_counted_where_PAPI_attaches, (void)a_sum_over_some_threads_is_none, (void)else_the_marking_thread_and_it_is_said, (void)what_cannot_be_counted_has_a_reason;
     return 0;
 #endif
 }
