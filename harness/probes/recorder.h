@@ -19,6 +19,8 @@ void probe_loaded(enum probe_id id);
 uint64_t probe_now(void); // CLOCK_MONOTONIC [ns], to 0.1 us
 // Appends a copy of the record, with this thread's number; time_ns 0: now. Where it lies, or NULL: nothing is recorded, or the file is full.
 struct probe_record *probe_append(const struct probe_record *r);
+// Notes a call after which sums miss something (PROBE_UNSEEN). call: in the probe's table, else 0; time_ns 0: now.
+void probe_unseen(enum probe_missed what, int call, const char *name, uint64_t time_ns);
 // What an appended record is of lasts from its start until now [ns].
 void probe_ended(struct probe_record *r, uint64_t now);
 // Live bytes of blocks below header.small_bytes.

@@ -4,7 +4,7 @@
 //     all-reduce may be an exchange of parts and a gather, or, of few elements, a gather of all versions: so with g, s, r, b the claims and
 //     G, S, R, B what was seen (an all-to-all counts as S): R <= r, G = g + (r - R), s <= S <= s + (r - R), B = b; bytes of B and, less what all-reduces take, of S.
 // Catches: Z28 (collectives that the worker does not count)
-// Blind to: a claim and a probe that are wrong alike; bytes of all-reduces
+// Blind to: a claim and a probe that are wrong alike; bytes of all-gathers and all-reduces, which traffic-bytes holds to the formula
 #include <stdlib.h>
 #include <string.h>
 

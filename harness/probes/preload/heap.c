@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,18 +47,11 @@ static void note_map(void *address, int64_t bytes)
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1); }
 
-static void untracked(const char *call)
-{
-    struct probe_record r = {.kind = PROBE_UNSEEN, .op = PROBE_MISSED_MEMORY};
-    strncpy(r.counter.event, call, sizeof r.counter.event - 1);
-    probe_append(&r);
-}
-
 static uint64_t taken_away(void *address, size_t bytes)
 {
     uint64_t gone;
     if (!probe_regions_cut(&maps, (uint64_t)(uintptr_t)address, pages(bytes), &gone))
-        untracked("munmap (too many mappings)");
+        probe_unseen(PROBE_MISSED_MEMORY, 0, "munmap (too many mappings)", 0);
     return gone;
 }
 
@@ -70,7 +62,7 @@ static void held(void *address, uint64_t bytes)
     if (probe_regions_add(&maps, (uint64_t)(uintptr_t)address, bytes))
         note_map(address, (int64_t)bytes);
     else
-        untracked("mmap (too many mappings)");
+        probe_unseen(PROBE_MISSED_MEMORY, 0, "mmap (too many mappings)", 0);
 }
 
 // Whatever lay there is gone, be it by MAP_FIXED or by a call that no wrapper saw.

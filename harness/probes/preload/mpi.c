@@ -123,13 +123,6 @@ static void note(struct probe_record *r, struct span at, const MPI_Request *requ
         remember(*request, written);
 }
 
-static void unseen(int call, const char *name, uint64_t start)
-{
-    struct probe_record r = {.time_ns = start, .kind = PROBE_UNSEEN, .call = (uint16_t)call};
-    strncpy(r.counter.event, name, sizeof r.counter.event - 1);
-    probe_append(&r);
-}
-
 // ---- collectives -------------------------------------------------------------------------------
 struct members { MPI_Comm of; unsigned freed; int size, me, two_groups; };
 
@@ -187,7 +180,7 @@ static void collective(int call, enum probe_op op, struct data_kind kind, int64_
         if (start == 0 || code != MPI_SUCCESS) \
             return code; \
         if (!members(comm, &n, &me)) { \
-            unseen(CALL_##name, "MPI_" #name, start); \
+            probe_unseen(PROBE_MISSED_TRAFFIC, CALL_##name, "MPI_" #name, start); \
             return code; \
         } \
         struct data_kind kind = kind_; \
@@ -268,7 +261,7 @@ static void started(int call, const char *name, MPI_Request request, uint64_t be
     if (i >= 0)
         point(call, m, (struct span){begin, probe_now()}, NULL);
     else
-        unseen(call, name, begin);
+        probe_unseen(PROBE_MISSED_TRAFFIC, call, name, begin);
 }
 
 int MPI_Request_free(MPI_Request *request)
@@ -415,7 +408,7 @@ int MPI_Sendrecv_replace(void *b, int c, MPI_Datatype t, int to, int to_tag, int
         uint64_t start = start_of_call(); \
         int code = PMPI(name) arguments; \
         if (start != 0 && code == MPI_SUCCESS) \
-            unseen(CALL_##name, "MPI_" #name, start); \
+            probe_unseen(PROBE_MISSED_TRAFFIC, CALL_##name, "MPI_" #name, start); \
         return code; \
     }
 MPI_ONE_SIDED(ONE_SIDED)

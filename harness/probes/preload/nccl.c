@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "harness/probes/preload/calls.h"
 #include "harness/probes/preload/nccl_calls.h"
@@ -59,13 +58,6 @@ static void note(struct probe_record *r, uint64_t start)
     probe_append(r);
 }
 
-static void unseen(int call, const char *name, uint64_t start)
-{
-    struct probe_record r = {.time_ns = start, .kind = PROBE_UNSEEN, .call = (uint16_t)call};
-    strncpy(r.counter.event, name, sizeof r.counter.event - 1);
-    probe_append(&r);
-}
-
 nccl_result ncclCommCount(nccl_comm comm, int *count);
 nccl_result ncclCommUserRank(nccl_comm comm, int *rank);
 
@@ -103,7 +95,7 @@ static uint8_t reduction_of(int f)
         if (start == 0 || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)) \
             return result; \
         if (t < 0 || t >= (int)(sizeof types / sizeof *types) || !members(comm, &n, &me)) { \
-            unseen(CALL_##name, #name, start); \
+            probe_unseen(PROBE_MISSED_TRAFFIC, CALL_##name, #name, start); \
             return result; \
         } \
         int64_t count = (int64_t)c, size = types[t].size, elements = count_, bytes = elements * size; \
@@ -193,6 +185,6 @@ nccl_result ncclPutSignal(const void *s, size_t c, nccl_type t, int to, void *wi
     uint64_t start = start_of_call();
     nccl_result result = done(REAL(ncclPutSignal)(s, c, t, to, window, at, signal, context, flags, comm, q));
     if (start != 0 && result == NCCL_SUCCESS)
-        unseen(CALL_ncclPutSignal, "ncclPutSignal", start);
+        probe_unseen(PROBE_MISSED_TRAFFIC, CALL_ncclPutSignal, "ncclPutSignal", start);
     return result;
 }

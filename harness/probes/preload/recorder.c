@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +67,7 @@ static bool grow(struct state *s, struct probe_header *h, uint64_t i)
 {
     int error = errno;
     while (atomic_exchange_explicit(&s->growing, true, memory_order_acquire))
-        sched_yield();
+        syscall(SYS_sched_yield); // the C library's is a wait that the wait probe would write down, amid this record
     uint64_t room = atomic_load(&h->room);
     int file = room > i || s->full ? -1 : open(s->path, O_RDWR | O_CLOEXEC); // opened again each time: the program may close any number
     while (file >= 0 && room <= i) {
@@ -122,8 +121,10 @@ static void open_file(struct state *s)
     const char *folder = getenv("FSDPMARK_JOB"), *rank = getenv("RANK");
     if (getenv("FSDPMARK_PROBES") == NULL || folder == NULL || rank == NULL)
         return;
-    if (snprintf(s->path, PATH_BYTES, "%s/probes.rank%s", folder, rank) >= PATH_BYTES)
+    if (snprintf(s->path, PATH_BYTES, "%s/probes.rank%s", folder, rank) >= PATH_BYTES) {
+        fprintf(stderr, "fsdpmark: probes: the path of the job folder has more than %d letters: nothing is recorded\n", PATH_BYTES - 20);
         return;
+    }
     thread = 0; // a forked child has its parent's number
     s->capacity = capacity_wanted();
     struct probe_header *h = make_file(s);
@@ -198,6 +199,13 @@ EXPORT struct probe_record *probe_append(const struct probe_record *r)
     }
     inside = within;
     return written;
+}
+
+EXPORT void probe_unseen(enum probe_missed what, int call, const char *name, uint64_t time_ns)
+{
+    struct probe_record r = {.time_ns = time_ns, .kind = PROBE_UNSEEN, .op = (uint8_t)what, .call = (uint16_t)call};
+    strncpy(r.counter.event, name, sizeof r.counter.event - 1);
+    probe_append(&r);
 }
 
 static uint32_t nanoseconds(uint64_t from, uint64_t to)

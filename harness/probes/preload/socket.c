@@ -103,13 +103,6 @@ static void note(int call, enum probe_kind kind, uint64_t peer, int64_t bytes, u
     probe_append(&r);
 }
 
-static void unseen(int call, const char *name)
-{
-    struct probe_record r = {.time_ns = probe_now(), .kind = PROBE_UNSEEN, .call = (uint16_t)call};
-    strncpy(r.counter.event, name, sizeof r.counter.event - 1);
-    probe_append(&r);
-}
-
 static void moved(int call, enum probe_kind kind, int fd, int64_t bytes, uint64_t start)
 {
     uint64_t is = look_up(fd);
@@ -269,7 +262,7 @@ DUPLICATES(fcntl64)
 FILE *fdopen(int fd, const char *mode)
 {
     if (probe_recording() && look_up(fd) & counted)
-        unseen(CALL_fdopen, "fdopen");
+        probe_unseen(PROBE_MISSED_TRAFFIC, CALL_fdopen, "fdopen", 0);
     return REAL(fdopen)(fd, mode);
 }
 
@@ -283,8 +276,8 @@ long syscall(long number, ...)
     va_end(list);
     long result = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (result >= 0 && number == SYS_io_uring_setup && probe_recording())
-        unseen(CALL_io_uring_setup, "io_uring_setup");
+        probe_unseen(PROBE_MISSED_TRAFFIC, CALL_io_uring_setup, "io_uring_setup", 0);
     if (result > 0 && number == SYS_io_uring_enter && probe_recording())
-        unseen(CALL_io_uring_enter, "io_uring_enter");
+        probe_unseen(PROBE_MISSED_TRAFFIC, CALL_io_uring_enter, "io_uring_enter", 0);
     return result;
 }

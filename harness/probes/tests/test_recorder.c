@@ -202,6 +202,43 @@ static void test_hammer(void **state)
     probe_file_close(&f);
 }
 
+// The marking thread waits now and then, and asks for room for its records when the others do: what it does meanwhile is no wait of the worker's.
+enum { CROWD = 3, CROWD_ROUNDS = 100000 };
+static _Atomic int crowd_left = CROWD;
+static void *crowd(void *unused)
+{
+    hammer((void *)(intptr_t)CROWD_ROUNDS);
+    crowd_left--;
+    return unused;
+}
+
+static int act_crowded(void)
+{
+    pthread_t threads[CROWD];
+    actor_mark("case", 0);
+    for (int t = 0; t < CROWD; t++)
+        pthread_create(&threads[t], NULL, crowd, NULL);
+    while (crowd_left > 0) {
+        usleep(1);
+        for (int i = 0; i < 20; i++)
+            allocate(2000);
+    }
+    for (int t = 0; t < CROWD; t++)
+        pthread_join(threads[t], NULL);
+    actor_mark("end", -1);
+    return 0;
+}
+
+static void test_crowded(void **state)
+{
+    (void)state;
+    char output[256];
+    struct probe_case c = preloaded_watch("crowded", "heap,wait", preloaded_job(), NULL, output);
+    assert_int_equal(c.lost, 0);
+    assert_true(c.phases[0].waits > 0);
+    probe_case_free(&c);
+}
+
 // ---- no room ----
 static int act_overflow(void)
 {
@@ -391,10 +428,10 @@ static void test_clock(void **state)
 
 int main(int argc, char **argv)
 {
-    static const struct actor actors[] = {{"fork", act_fork}, {"clock", act_clock}, {"template", act_template}, {"killed", act_killed}, {"hammer", act_hammer},
+    static const struct actor actors[] = {{"fork", act_fork}, {"clock", act_clock}, {"template", act_template}, {"killed", act_killed}, {"hammer", act_hammer}, {"crowded", act_crowded},
                                           {"overflow", act_overflow}, {"limited", act_limited}, {"disk", act_disk}, {"pause", act_pause}, {NULL, NULL}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fork), cmocka_unit_test(test_clock), cmocka_unit_test(test_template), cmocka_unit_test(test_killed), cmocka_unit_test(test_hammer),
+        cmocka_unit_test(test_fork), cmocka_unit_test(test_clock), cmocka_unit_test(test_template), cmocka_unit_test(test_killed), cmocka_unit_test(test_hammer), cmocka_unit_test(test_crowded),
         cmocka_unit_test(test_full_file), cmocka_unit_test(test_limited_file), cmocka_unit_test(test_full_disk), cmocka_unit_test(test_pause),
         cmocka_unit_test(test_not_asked),
     };
