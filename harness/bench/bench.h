@@ -14,6 +14,7 @@
 #include "harness/probes/summary.h"
 #include "harness/run/session.h"
 #include "harness/statistics/statistics.h"
+#include "harness/store/series.h"
 
 enum { BENCH_WARM = 2 };        // steps of a start that are left out: frameworks lay out in them what they keep
 enum { BENCH_LEAST_ROUNDS = 3 };// before an interval is trusted to be narrow
@@ -40,6 +41,8 @@ struct bench_row {
     int64_t rows;                // of the global batch
     int64_t parameters;
     double tokens, flop;         // of one rank in a step
+    double rate_bits;            // line rate of a host, where all have the same; 0: unknown
+    char mfu_why[BENCH_WHY];     // why the table's peak is not that of its ranks, or ""
     // What became of it.
     enum bench_state state;
     char why[BENCH_WHY];
@@ -79,20 +82,23 @@ struct interval bench_step(const struct bench_row *r);
 struct interval bench_tokens(const struct bench_row *r);    // per second and rank
 struct interval bench_flop_rate(const struct bench_row *r); // per rank
 struct interval bench_mfu(const struct bench_table *t, const struct bench_row *r); // NAN where the peak is unknown
+const char *bench_mfu_why(const struct bench_table *t, const struct bench_row *r); // why it is, or ""
 // The row that ratios are against: of the first implementation at the same workload and fabric, of the same strategy where it has it. NULL: none with a score.
 const struct bench_row *bench_base(const struct bench_table *t, const struct bench_row *r);
-// Of the step times, rounds paired.
+// Of the step times, of rows of different batches of the times of a token; rounds paired.
 struct interval bench_ratio(const struct bench_row *r, const struct bench_row *base);
 bool bench_narrow(const struct bench_table *t, double relative); // every row that is open; at least BENCH_LEAST_ROUNDS each
 int bench_status(const struct bench_table *t); // 1: some WRONG; 3: some BROKEN, or nothing measured; else 0
 json_t *bench_facts(const struct bench_table *t, const struct bench_row *r); // for the store; new reference
+// stored.c: the table again, from what the store has of a run: all but why and when it ended. Texts are borrowed from the series.
+void bench_from_stored(const struct stored_serieses *series, int cores, struct bench_table *out);
 void bench_table_free(struct bench_table *t);
 
 // ---- table.c, export.c, plots.c ----
 void bench_print(const struct bench_table *t, FILE *out);
 bool bench_json(const struct bench_table *t, FILE *out);
 bool bench_csv(const struct bench_table *t, FILE *out);
-// Into the folder: rows side by side, and memory against throughput. environment: the run's. What cannot be drawn is told on `out`.
+// Into the folder: `implementations`, rows side by side, and `tradeoff`, memory against throughput. environment: the run's. What cannot be drawn is told on `out`.
 bool bench_plots(const struct bench_table *t, json_t *environment, json_t *implementations, const char *date, const char *folder, FILE *out, struct error *error);
 
 #endif

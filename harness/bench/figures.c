@@ -50,7 +50,12 @@ struct interval bench_flop_rate(const struct bench_row *r)
 struct interval bench_mfu(const struct bench_table *t, const struct bench_row *r)
 {
     struct interval step = bench_step(r);
-    return t->peak_flop_rate > 0 ? rate(r->flop / t->peak_flop_rate, &step) : nothing;
+    return bench_mfu_why(t, r)[0] == 0 ? rate(r->flop / t->peak_flop_rate, &step) : nothing;
+}
+
+const char *bench_mfu_why(const struct bench_table *t, const struct bench_row *r)
+{
+    return r->mfu_why[0] != 0 || t->peak_flop_rate > 0 ? r->mfu_why : "the peak could not be measured";
 }
 
 static bool has_score(const struct bench_row *r) { return r->state == BENCH_OPEN && r->launch_count > 0; }
@@ -89,6 +94,8 @@ struct interval bench_ratio(const struct bench_row *r, const struct bench_row *b
         if (isfinite(own) && isfinite(other))
             a[count] = own, b[count++] = other;
     }
+    for (int i = 0; i < count; i++)
+        a[i] *= base->tokens / r->tokens; // 1 but where each has its own batch
     struct interval out = count > 0 ? statistics_ratio(count, a, b) : nothing;
     free(a);
     free(b);
@@ -134,6 +141,10 @@ json_t *bench_facts(const struct bench_table *t, const struct bench_row *r)
         json_object_set_new(facts, "why", json_string(r->why));
     if (t->peak_flop_rate > 0)
         json_object_set_new(facts, "peak_flop_rate", json_real(t->peak_flop_rate));
+    if (r->rate_bits > 0)
+        json_object_set_new(facts, "rate_bits", json_real(r->rate_bits));
+    if (bench_mfu_why(t, r)[0])
+        json_object_set_new(facts, "mfu_why", json_string(bench_mfu_why(t, r)));
     set_figure(facts, "peak_bytes", &r->peak_bytes);
     set_figure(facts, "sent_bytes", &r->sent_bytes);
     set_figure(facts, "energy_j", &r->energy_j);

@@ -33,6 +33,20 @@ static bool several_fabrics(const struct bench_table *t)
     return false;
 }
 
+// Rows of one fabric stand together.
+static char *fabrics_of(const struct bench_table *t)
+{
+    char *out = memory_text("");
+    for (int i = 0; i < t->count; i++) {
+        if (i > 0 && strcmp(t->rows[i].fabric, t->rows[i - 1].fabric) == 0)
+            continue;
+        char *longer = memory_format("%s%s%s", out, i > 0 ? ", " : "", t->rows[i].fabric);
+        free(out);
+        out = longer;
+    }
+    return out;
+}
+
 static void explain(const char *name, const char *why, FILE *out)
 {
     if (why[0])
@@ -93,15 +107,16 @@ static bool trade(const struct bench_table *t, const struct plot_about *about, c
 
 bool bench_plots(const struct bench_table *t, json_t *environment, json_t *implementations, const char *date, const char *folder, FILE *out, struct error *error)
 {
-    char *machine = plot_machine(environment), *versions = plot_versions(environment, implementations);
-    struct plot_about about = {.name = "implementations", .title = "Training steps, side by side", .machine = machine, .fabric = t->count > 0 && !several_fabrics(t) ? t->rows[0].fabric : NULL,
+    char *machine = plot_machine(environment), *fabrics = fabrics_of(t), *versions = plot_versions(environment, implementations);
+    struct plot_about about = {.name = "implementations", .title = "Training steps, side by side", .machine = machine, .fabric = fabrics,
                                .versions = versions, .date = date, .note = "Numbers judged in the same run; a wrong one has no mark"};
     bool ok = side_by_side(t, &about, folder, out, error);
-    about.name = "trade";
+    about.name = "tradeoff";
     about.title = "Memory against throughput";
     about.note = "Memory: the largest of the heap in a step, in starts of their own";
     ok = ok && trade(t, &about, folder, out, error);
     free(machine);
+    free(fabrics);
     free(versions);
     return ok;
 }

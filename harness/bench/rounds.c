@@ -83,7 +83,7 @@ static bool take_times(const struct start *s, struct bench_row *r, const struct 
     }
     r->launches = memory_grow(r->launches, (size_t)r->launch_count, sizeof *r->launches);
     r->launches[r->launch_count++] = launch;
-    return (r->series != 0 || store_facts(s->b, r, error)) && store_add_samples(s->b->session.store, r->series, s->round, launch.count, launch.seconds, error);
+    return store_add_samples(s->b->session.store, r->series, s->round, launch.count, launch.seconds, error);
 }
 
 static void take_traffic(const struct start *s, struct bench_row *r, const struct run_verdict *v)
@@ -128,7 +128,7 @@ static bool take(void *context, const struct run_verdict *v, struct error *error
         bench_seen_peak(v->seen, r->ranks, r->steps, &r->peak_bytes);
     else
         take_traffic(s, r, v);
-    return store_facts(s->b, r, error) && ok;
+    return (r->series == 0 || store_facts(s->b, r, error)) && ok;
 }
 
 // ---- starts ----
@@ -212,6 +212,15 @@ static bool probe_rows(struct bench *b, struct error *error)
     return ok;
 }
 
+// In the table's order, those that cannot be measured too; not before each has its batch, which is part of its point.
+static bool store_rows(struct bench *b, struct error *error)
+{
+    bool ok = true;
+    for (int row = 0; ok && row < b->table.count; row++)
+        ok = store_facts(b, &b->table.rows[row], error);
+    return ok;
+}
+
 // ---- rounds ----
 static int open_rows(const struct bench *b)
 {
@@ -278,7 +287,7 @@ static bool one_round(struct bench *b, int round, double began_s, bool *cut, str
 
 bool bench_rounds(struct bench *b, struct error *error)
 {
-    bool ok = !b->limits.probed || probe_rows(b, error), cut;
+    bool ok = store_rows(b, error) && (!b->limits.probed || probe_rows(b, error)), cut;
     double began_s = launch_now();
     for (int round = 0; ok && (b->table.ended = enough(b, round)) == NULL; round++) {
         ok = one_round(b, round, began_s, &cut, error);

@@ -11,7 +11,7 @@
 
 enum { COLUMNS = 11, NOTES = 256 };
 static const char *const heads[COLUMNS] = {"implementation", "strategy", "tokens/s/rank", "step", "interval", "GFLOP/s", "MFU", "exposed", "peak memory", "sent/step", "energy/step"};
-static const char *const ratio_head = "step against the first";
+static const char *const ratio_heads[] = {"step against the first", "time of a token against the first"};
 
 struct notes { int count; char *text[NOTES]; };
 
@@ -78,6 +78,8 @@ static void scored(const struct bench_table *t, const struct bench_row *r, char 
     cells[4] = interval(&step);
     cells[5] = memory_format("%.3g", 1e-9 * flop.value);
     cells[6] = mfu.count > 0 ? memory_format("%.2g %%", 100 * mfu.value) : memory_text("n/a");
+    if (mfu.count == 0)
+        note(n, r->implementation, "MFU", bench_mfu_why(t, r));
     cells[7] = r->exposed.count > 0 ? memory_format("%.1f %%", 100 * r->exposed.value) : memory_text("n/a");
     if (r->exposed.count == 0)
         note(n, r->implementation, "exposed", r->exposed_why[0] ? r->exposed_why : "not measured");
@@ -151,7 +153,7 @@ static void put_group(const struct bench_table *t, const struct bench_row *first
     char *(*cells)[COLUMNS + 1] = memory_zeros((size_t)t->count + 1, sizeof *cells);
     int width[COLUMNS + 1] = {0}, count = 1;
     for (int k = 0; k <= COLUMNS; k++)
-        cells[0][k] = memory_text(k < COLUMNS ? heads[k] : ratio_head);
+        cells[0][k] = memory_text(k < COLUMNS ? heads[k] : ratio_heads[!one_size(t, first)]);
     for (int i = 0; i < t->count; i++)
         if (together(&t->rows[i], first)) {
             fill(t, &t->rows[i], cells[count], n);
@@ -206,5 +208,8 @@ void bench_print(const struct bench_table *t, FILE *out)
         free(text);
         free(n.text[i]);
     }
-    fprintf(out, "%d rounds in %.0f s: %s\n", t->rounds, t->seconds, t->ended != NULL ? t->ended : "ended early");
+    if (t->seconds > 0)
+        fprintf(out, "%d rounds in %.0f s: %s\n", t->rounds, t->seconds, t->ended != NULL ? t->ended : "ended early");
+    else
+        fprintf(out, "%d rounds\n", t->rounds);
 }

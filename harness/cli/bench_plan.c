@@ -152,6 +152,17 @@ static bool observes_parameters(const struct fsdp_case *c)
     return seen;
 }
 
+// The table's peak is of float32 products on one core of this machine.
+static void tell_peak(struct bench_row *row, const struct fsdp_case *c, const struct fabric *f)
+{
+    if (c->precision.compute != DTYPE_F32)
+        snprintf(row->mfu_why, sizeof row->mfu_why, "the peak of products in %s is unknown: that of float32 is measured", dtype_name(c->precision.compute));
+    else if (f->kind == FABRIC_NCCL)
+        snprintf(row->mfu_why, sizeof row->mfu_why, "the peak of the GPU is unknown: that of a core is measured");
+    else if (f->kind == FABRIC_HOSTS || f->kind == FABRIC_SLURM)
+        snprintf(row->mfu_why, sizeof row->mfu_why, "the peak of the other machines is unknown: that of this one is measured");
+}
+
 static bool add_row(const struct making *m, const struct planned_case *planned, struct error *error)
 {
     const struct fsdp_case *c = &planned->c;
@@ -170,7 +181,13 @@ static bool add_row(const struct making *m, const struct planned_case *planned, 
     row->strategy = strategy_of(c);
     row->ranks = c->world_size;
     row->rows = c->global_rows;
+    for (const struct bench_row *r = m->b->table.rows; r < row; r++)
+        if (r->implementation == row->implementation && r->fabric == row->fabric && strcmp(r->workload, row->workload) == 0 && strcmp(r->strategy, row->strategy) == 0)
+            return error_set(error, "%s: found workload %s, strategy %s twice, expected each once", planned->origin, row->workload, row->strategy);
     row->steps = bench_timed(c);
+    tell_peak(row, c, &m->fabric->fabric);
+    if (m->fabric->place != NULL && m->fabric->fabric.slow_host < 0 && m->fabric->fabric.group == 0)
+        row->rate_bits = fabric_place_rate(m->fabric->place, 0);
     char *refusal = planned->skip != NULL ? memory_text(planned->skip) : fabric_refusal(m);
     if (refusal != NULL)
         skip(row, refusal);

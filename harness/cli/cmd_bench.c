@@ -11,6 +11,7 @@
 #include "harness/launch/interrupt.h"
 #include "harness/launch/launch.h"
 #include "harness/protocol/memory.h"
+#include "harness/report/series_report.h"
 #include "harness/run/stamp.h"
 #include "kernels/bench/measure.h"
 
@@ -39,12 +40,22 @@ static bool write_to(const struct cli *cli, const char *path, const struct bench
 static bool draw(const struct cli *cli, const struct bench_request *r, const struct bench *b)
 {
     struct stored_run run;
+    struct stored_serieses series;
     struct error error = {0};
+    char why[256];
     if (r->figures == NULL)
         return true;
     if (!store_load_run(b->session.store, b->session.run, &run, &error))
         return options_bad(cli->command, "%s", error.text), false;
-    bool ok = bench_plots(&b->table, run.environment, run.implementations, run.started, r->figures, news(r), &error) || (options_bad(cli->command, "%s", error.text), false);
+    bool loaded = store_load_series(b->session.store, b->session.run, "bench", &series, &error);
+    bool ok = loaded && bench_plots(&b->table, run.environment, run.implementations, run.started, r->figures, news(r), &error) &&
+              series_bandwidth_figure(&run, &series, r->figures, why, &error);
+    if (!ok)
+        options_bad(cli->command, "%s", error.text);
+    else if (why[0] != 0)
+        fprintf(news(r), "figure bandwidth: not drawn: %s\n", why);
+    if (loaded)
+        stored_series_free(&series);
     stored_run_free(&run);
     return ok;
 }

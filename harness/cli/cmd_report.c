@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/bench/bench.h"
 #include "harness/cli/cli.h"
 #include "harness/net/output.h"
 #include "harness/protocol/memory.h"
@@ -16,13 +17,40 @@ static bool has_tool(const struct stored_serieses *series, const char *tool)
     return false;
 }
 
-static bool draw_net(struct store *s, const struct stored_run *run, const char *folder, char why[256], struct error *error)
+static void explain(const char *name, const char why[256], FILE *out)
+{
+    if (why[0] != 0)
+        fprintf(out, "figure %s: not drawn: %s\n", name, why);
+}
+
+static bool draw_net(struct store *s, const struct stored_run *run, const char *folder, FILE *missing, struct error *error)
 {
     struct net_rows rows;
+    char why[256] = "";
     if (!net_rows_load(s, run->id, &rows, error))
         return false;
     bool ok = net_figures(&rows, run, folder, why, error);
+    explain("busbw", why, missing);
     net_rows_free(&rows);
+    return ok;
+}
+
+static bool draw_bench(const struct stored_run *run, const struct stored_serieses *series, const char *folder, FILE *missing, struct error *error)
+{
+    struct bench_table t;
+    bench_from_stored(series, (int)json_integer_value(json_object_get(run->environment, "cores")), &t);
+    bool ok = bench_plots(&t, run->environment, run->implementations, run->started, folder, missing, error);
+    bench_table_free(&t);
+    return ok;
+}
+
+static bool draw(struct store *s, const struct stored_run *run, const struct stored_serieses *series, const char *folder, FILE *missing, struct error *error)
+{
+    char why[256] = "";
+    bool bench = has_tool(series, "bench"), steps = bench || has_tool(series, "validate");
+    bool ok = (!has_tool(series, "net") || draw_net(s, run, folder, missing, error)) && (!bench || draw_bench(run, series, folder, missing, error)) &&
+              (!steps || series_bandwidth_figure(run, series, folder, why, error));
+    explain("bandwidth", why, missing);
     return ok;
 }
 
@@ -30,12 +58,19 @@ static bool draw_net(struct store *s, const struct stored_run *run, const char *
 static bool report_series(struct store *s, const struct stored_run *run, bool alone, const char *folder, struct error *error)
 {
     struct stored_serieses series;
-    char net[256] = "", steps[256] = "", *figures = memory_format("%s/figures", folder);
-    if (!store_load_series(s, run->id, NULL, &series, error))
-        return free(figures), false;
-    bool ok = (!has_tool(&series, "net") || draw_net(s, run, figures, net, error)) && (!has_tool(&series, "bench") || series_steps_figure(run, &series, figures, steps, error)) &&
-              series_report(run, &series, folder, alone ? "index.html" : "series.html", net[0] != 0 ? net : steps, error);
-    stored_series_free(&series);
+    char *figures = memory_format("%s/figures", folder), *missing = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&missing, &bytes);
+    bool ok = out != NULL && store_load_series(s, run->id, NULL, &series, error);
+    if (ok) {
+        ok = draw(s, run, &series, figures, out, error);
+        fflush(out);
+        ok = ok && series_report(run, &series, folder, alone ? "index.html" : "series.html", missing, error);
+        stored_series_free(&series);
+    }
+    if (out != NULL)
+        fclose(out);
+    free(missing);
     free(figures);
     return ok;
 }

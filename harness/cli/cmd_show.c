@@ -1,10 +1,14 @@
 // fsdpmark show [RUN]: the table again, in any format, or the list of runs.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "harness/bench/bench.h"
 #include "harness/cli/cli.h"
+#include "harness/net/output.h"
 #include "harness/report/export.h"
 #include "harness/report/series_report.h"
+#include "harness/report/text.h"
 
 static void print_run(json_t *run)
 {
@@ -47,20 +51,51 @@ static int list_runs(const struct cli *cli, const char *store, bool as_json)
     return ok ? 0 : 2;
 }
 
+// The table that the bench printed.
+static void print_bench(const struct stored_run *run, const struct stored_serieses *series)
+{
+    struct bench_table t;
+    bench_from_stored(series, (int)json_integer_value(json_object_get(run->environment, "cores")), &t);
+    bench_print(&t, stdout);
+    bench_table_free(&t);
+}
+
+// Those that net printed.
+static bool print_net(struct store *s, const struct stored_run *run, struct error *error)
+{
+    struct net_rows rows;
+    struct net_findings findings;
+    if (!net_rows_load(s, run->id, &rows, error))
+        return false;
+    net_consistency(&rows, &findings);
+    net_table(&rows, &findings, stdout);
+    net_rows_free(&rows);
+    return true;
+}
+
 // A run of series alone has no verdicts to show.
-static int show_series(const struct cli *cli, struct store *s, const struct stored_run *run, bool as_json)
+static int show_series(const struct cli *cli, struct store *s, const struct stored_run *run, bool verbose, bool as_json)
 {
     struct stored_serieses series;
     struct error error = {0};
     struct report_options o = {.columns = report_columns(stdout)};
-    if (!store_load_series(s, run->id, NULL, &series, &error))
-        return options_bad(cli->command, "%s", error.text);
-    if (as_json)
+    bool ok = store_load_series(s, run->id, NULL, &series, &error);
+    const char *tool = ok ? stored_series_tool(&series) : "";
+    if (ok && as_json)
         export_json(&(struct export){run, &series, NULL}, stdout);
-    else
-        series_table(run, &series, &o, stdout);
+    else if (ok && !verbose && strcmp(tool, "bench") == 0)
+        print_bench(run, &series);
+    else if (ok && !verbose && strcmp(tool, "net") == 0)
+        ok = print_net(s, run, &error);
+    else if (ok)
+        series_table(&series, &o, stdout);
+    if (ok && !as_json) {
+        printf("run %lld, %.10s: ", (long long)run->id, run->started);
+        text_put(stdout, TEXT_TERMINAL, run->command);
+        putchar('\n');
+    }
     stored_series_free(&series);
-    return 0;
+    return ok ? 0 : options_bad(cli->command, "%s", error.text);
 }
 
 static int show(const struct cli *cli, struct store *s, const struct stored_run *run, bool verbose, bool as_json)
@@ -70,7 +105,7 @@ static int show(const struct cli *cli, struct store *s, const struct stored_run 
     if (!store_count_series(s, run->id, &count, &error))
         return options_bad(cli->command, "%s", error.text);
     if (count > 0 && !stored_run_judges(run))
-        return show_series(cli, s, run, as_json);
+        return show_series(cli, s, run, verbose, as_json);
     if (as_json)
         report_json(run, stdout);
     else
@@ -84,7 +119,7 @@ int cmd_show(const struct cli *cli, int argc, char **argv)
     bool verbose = false, as_json = false;
     int words;
     const struct option table[] = {
-        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "every result, not only what is not PASS"},
+        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "every result, not only what is not PASS; of net and bench a line for each series"},
         {"json", 0, OPTION_FLAG, &as_json, NULL, "as JSON"},
         {"store", 0, OPTION_TEXT, &store, "FILE", "results database"},
         {0},

@@ -14,6 +14,19 @@ struct interval series_interval(double level, const struct stored_series *s) {
     return out;
 }
 
+char *series_fabrics(const struct stored_serieses *all) {
+    char *out = memory_text("");
+    for (int i = 0; i < all->count; i++) {
+        bool before = false;
+        for (int k = 0; k < i; k++) before |= !strcmp(all->items[k].fabric, all->items[i].fabric);
+        char *longer = before ? NULL : memory_format("%s%s%s", out, *out ? ", " : "", all->items[i].fabric);
+        if (!longer) continue;
+        free(out);
+        out = longer;
+    }
+    return out;
+}
+
 static const char *fact(const struct stored_series *s, const char *name) {
     const char *text = json_string_value(json_object_get(s->facts, name));
     return text ? text : "";

@@ -2,7 +2,6 @@
 #include "harness/report/series_report.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 #include "harness/report/series_name.h"
 #include "harness/report/svg.h"
 #include "harness/report/text.h"
-#include "harness/report/view.h"
 #include "results.h"
 
 static int64_t errors_of(const struct stored_series *s) { return json_integer_value(json_object_get(s->facts, "errors")); }
@@ -48,7 +46,7 @@ static void put_faults(const struct stored_serieses *series, const json_t *varie
     }
 }
 
-bool series_table(const struct stored_run *r, const struct stored_serieses *series, const struct report_options *o, FILE *out) {
+bool series_table(const struct stored_serieses *series, const struct report_options *o, FILE *out) {
     json_t *varies = series_varying(series);
     int64_t errors = 0;
     bool few = false;
@@ -66,7 +64,7 @@ bool series_table(const struct stored_run *r, const struct stored_serieses *seri
     }
     if (few) fputs("* fewer than six samples: the interval is that of the extremes\n", out);
     put_faults(series, varies, out);
-    fprintf(out, "\n%d series, %lld errors (run %lld)\n", series->count, (long long)errors, (long long)r->id);
+    fprintf(out, "\n%d series, %lld errors\n", series->count, (long long)errors);
     json_decref(varies);
     return !ferror(out) && !fflush(out);
 }
@@ -89,7 +87,9 @@ static void put_head(const struct stored_run *r, FILE *out) {
 }
 
 static void put_figures(const char *folder, const char *missing, FILE *out) {
-    static const struct { const char *name, *title; } figures[] = {{"busbw", "Bus bandwidth against size"}, {"steps", "Implementations side by side"}};
+    static const struct { const char *name, *title; } figures[] = {
+        {"busbw", "Bus bandwidth against size"}, {"implementations", "Implementations side by side"}, {"tradeoff", "Memory against throughput"}, {"bandwidth", "Throughput against bandwidth"},
+    };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         char *path = memory_format("%s/figures/%s.svg", folder, figures[i].name), *prefix = memory_format("%s-", figures[i].name);
         if (!access(path, R_OK)) {
@@ -152,42 +152,5 @@ bool series_report(const struct stored_run *r, const struct stored_serieses *ser
         ok = close_file(out, out && exports[i].write(&e, out), path, error);
         free(path);
     }
-    return ok;
-}
-
-// ---- steps ----
-static bool is_step(const struct stored_series *s) { return !strcmp(s->tool, "bench") && !strcmp(s->quantity, "seconds") && !series_fault(s, NULL); }
-
-// The name without the implementation, which is the mark.
-static char *row_name(const struct stored_series *s, const json_t *varies) {
-    char *name = series_name(s, varies), *end = strrchr(name, '('), *out = end ? memory_format("%.*s%s", (int)(end - name), name, s->fabric) : memory_text(name);
-    free(name);
-    return out;
-}
-
-bool series_steps_figure(const struct stored_run *r, const struct stored_serieses *series, const char *folder, char why[256], struct error *error) {
-    struct names rows = {0}, marks = {0};
-    json_t *varies = series_varying(series);
-    for (int i = 0; i < series->count; i++) {
-        char *name = is_step(&series->items[i]) ? row_name(&series->items[i], varies) : NULL;
-        if (name) names_add(&rows, name), names_add(&marks, series->items[i].subject);
-        free(name);
-    }
-    struct interval *cells = memory_zeros((size_t)(rows.count * marks.count) + 1, sizeof *cells);
-    for (int i = 0; i < series->count; i++) {
-        char *name = is_step(&series->items[i]) ? row_name(&series->items[i], varies) : NULL;
-        if (name) cells[names_find(&rows, name) * marks.count + names_find(&marks, series->items[i].subject)] = series_interval(0.95, &series->items[i]);
-        free(name);
-    }
-    char *machine = plot_machine(r->environment), *versions = plot_versions(r->environment, r->implementations);
-    struct plot_implementations p = {{.name = "steps", .title = "Seconds of a training step", .machine = machine, .versions = versions, .date = r->started}, "seconds of a step, slowest rank", true,
-                                     rows.count, marks.count, rows.items, marks.items, cells};
-    bool ok = plot_implementations(&p, folder, why, error);
-    free(machine);
-    free(versions);
-    free(cells);
-    names_free(&rows);
-    names_free(&marks);
-    json_decref(varies);
     return ok;
 }

@@ -166,6 +166,12 @@ bool store_load_series(struct store *s, int64_t run, const char *tool, struct st
     return ok;
 }
 
+const char *stored_series_tool(const struct stored_serieses *s) {
+    for (int i = 1; i < s->count; i++)
+        if (strcmp(s->items[i].tool, s->items[0].tool)) return "";
+    return s->count ? s->items[0].tool : "";
+}
+
 void stored_series_free(struct stored_serieses *s) {
     for (int i = 0; i < s->count; i++) {
         json_decref(s->items[i].point);

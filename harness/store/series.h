@@ -33,6 +33,8 @@ bool store_add_samples(struct store *s, int64_t series, int launch, int count, c
 bool store_count_series(struct store *s, int64_t run, int *count, struct error *error);
 // tool NULL: of all tools. Run 0: the newest that has any. A run without any is an error.
 bool store_load_series(struct store *s, int64_t run, const char *tool, struct stored_serieses *out, struct error *error);
+// The tool that all are of, "" where there are several.
+const char *stored_series_tool(const struct stored_serieses *s);
 void stored_series_free(struct stored_serieses *s);
 
 #endif

@@ -186,6 +186,33 @@ static void ratios_hold_while_the_machine_does_not(void **state)
     bench_table_free(&t);
 }
 
+// Half the batch in half the time is no faster.
+static void rows_of_different_batches_are_compared_by_the_token(void **state)
+{
+    (void)state;
+    struct bench_table t = make_table();
+    t.rows[1].tokens = 150, t.rows[1].rows = 12;
+    struct interval q = bench_ratio(&t.rows[1], &t.rows[0]);
+    assert_true(q.low > 0.99 && q.high < 1.01);
+    bench_table_free(&t);
+}
+
+static void a_peak_of_other_processors_gives_no_mfu(void **state)
+{
+    (void)state;
+    struct bench_table t = make_table();
+    strcpy(t.rows[0].mfu_why, "the peak of the GPU is unknown");
+    assert_int_equal(bench_mfu(&t, &t.rows[0]).count, 0);
+    assert_true(bench_mfu(&t, &t.rows[1]).count > 0);
+    json_t *facts = bench_facts(&t, &t.rows[0]);
+    assert_string_equal(json_string_value(json_object_get(facts, "mfu_why")), "the peak of the GPU is unknown");
+    json_decref(facts);
+    t.peak_flop_rate = 0;
+    assert_int_equal(bench_mfu(&t, &t.rows[1]).count, 0);
+    assert_true(bench_mfu_why(&t, &t.rows[1])[0] != 0);
+    bench_table_free(&t);
+}
+
 static void what_is_wrong_has_no_score(void **state)
 {
     (void)state;
@@ -259,6 +286,44 @@ static void exports_have_numbers_and_reasons(void **state)
     bench_table_free(&t);
 }
 
+// What the store has of a bench gives its table again.
+static void a_stored_table_says_the_same(void **state)
+{
+    (void)state;
+    enum { MOST = 4 };
+    struct bench_table t = make_table(), again;
+    struct stored_series items[MOST] = {{0}};
+    struct stored_serieses series = {MOST, items, NULL};
+    t.rows[0].exposed = (struct interval){0.25, 0.2, 0.3, 0.95, 1};
+    t.rows[0].exposed_why[0] = 0;
+    for (int i = 0; i < MOST; i++) {
+        struct bench_row *r = &t.rows[i];
+        items[i] = (struct stored_series){.tool = "bench", .fabric = r->fabric, .subject = r->implementation, .name = r->workload, .quantity = "seconds", .facts = bench_facts(&t, r),
+                                          .point = json_pack("{s:i, s:i, s:s, s:s}", "ranks", r->ranks, "rows", (int)r->rows, "strategy", r->strategy, "precision", r->precision)};
+        items[i].launches = calloc(ROUNDS, sizeof *items[i].launches);
+        for (int k = 0; k < r->launch_count; k++) {
+            items[i].launches[k].count = r->launches[k].count;
+            items[i].launches[k].values = r->launches[k].seconds;
+        }
+        items[i].launch_count = r->launch_count;
+    }
+    t.seconds = 0;
+    bench_from_stored(&series, t.cores, &again);
+    written(NULL, &t);
+    char *first = strdup(text);
+    written(NULL, &again);
+    assert_string_equal(text, first);
+    assert_non_null(strstr(text, "25.0 %"));
+    free(first);
+    for (int i = 0; i < MOST; i++) {
+        json_decref(items[i].facts);
+        json_decref(items[i].point);
+        free(items[i].launches);
+    }
+    bench_table_free(&again);
+    bench_table_free(&t);
+}
+
 // ---- the largest batch ----
 static void rows_that_fit(void **state)
 {
@@ -276,7 +341,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_the_slowest_rank_s), cmocka_unit_test(steps_that_cannot_be_told_say_why), cmocka_unit_test(the_peak_is_of_the_timed_steps),
         cmocka_unit_test(bytes_are_of_calls_or_else_of_sockets), cmocka_unit_test(energy_has_its_reason), cmocka_unit_test(only_unobserved_steps_are_timed),
-        cmocka_unit_test(ratios_hold_while_the_machine_does_not), cmocka_unit_test(what_is_wrong_has_no_score), cmocka_unit_test(the_table_tells_all),
+        cmocka_unit_test(ratios_hold_while_the_machine_does_not), cmocka_unit_test(rows_of_different_batches_are_compared_by_the_token),
+        cmocka_unit_test(a_peak_of_other_processors_gives_no_mfu), cmocka_unit_test(a_stored_table_says_the_same), cmocka_unit_test(what_is_wrong_has_no_score), cmocka_unit_test(the_table_tells_all),
         cmocka_unit_test(exports_have_numbers_and_reasons), cmocka_unit_test(rows_that_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ static void mistakes(void **state)
         {{"bench", "-w", "mini.yaml", "-n", "3"}, "mini.yaml: found no case of 3 ranks, precision f32; its ranks are 1, 2"},
         {{"bench", "-w", "mini.yaml", "-s", "hybrid"}, "found no case of 2 ranks, precision f32, strategy hybrid"},
         {{"bench", "-i", "reference", "-i", "reference"}, "implementation reference: found twice"},
+        {{"bench", "-w", "mini.yaml", "-s", "full", "-s", "full"}, "found workload mini, strategy full twice, expected each once"},
         {{"bench", "-f", "nowhere"}, "nowhere"},
         {{"bench", "-w", "unjudged.yaml"}, "expected what can be timed and judged"},
     };

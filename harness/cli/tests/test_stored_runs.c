@@ -3,6 +3,7 @@
 
 #include "harness/store/tests/sample.h"
 #include "harness/cli/tests/command.h"
+#include "harness/net/point.h"
 #include "harness/store/series.h"
 
 static const double LIMIT_S = 60;
@@ -30,8 +31,10 @@ static void add_steps(struct store *s, bool wrong) {
     static const char *const subjects[] = {"reference", "pytorch-fsdp2"};
     int64_t run = sample_begin(s, "fsdpmark bench"), id;
     for (int i = 0; i < 2; i++) {
-        json_t *point = json_pack("{s:s}", "strategy", "full");
-        json_t *facts = i == 1 && wrong ? json_pack("{s:s, s:s}", "verdict", "WRONG", "why", "after-steps: it did not train") : json_pack("{s:s}", "verdict", "PASS");
+        json_t *point = json_pack("{s:i, s:i, s:s, s:s}", "ranks", 2, "rows", 8, "strategy", "full", "precision", "f32");
+        json_t *facts = json_pack("{s:s, s:i, s:i, s:i, s:s}", "verdict", i == 1 && wrong ? "WRONG" : "PASS", "tokens_per_step", 100, "flop_per_step", 1000000, "parameters", 1000,
+                                  "peak_bytes_why", "no probe");
+        if (i == 1 && wrong) json_object_set_new(facts, "why", json_string("after-steps: it did not train"));
         struct series series = {"bench", "shm", subjects[i], "tiny<1>", "seconds", point, facts};
         sample_plan(s, run, subjects[i], 0);
         double values[8];
@@ -61,6 +64,22 @@ static void add_unsound(struct store *s) {
     }
 }
 
+// A run of net of one point, with wrong elements.
+static void add_gather(struct store *s) {
+    struct error error = {0};
+    struct net_point p = {.measure = "sweep", .label = "", .call_count = 1, .calls = {{.op = NET_ALL_GATHER, .type = DTYPE_F32, .count = 2048}}};
+    int64_t run = sample_begin(s, "fsdpmark net"), id;
+    json_t *point = net_point_write(&p), *facts = json_pack("{s:i, s:s}", "errors", 3, "first_error", "rank 1: element 5");
+    json_object_update_new(point, json_pack("{s:i, s:i, s:i}", "ranks", 2, "hosts", 1, "within", 0));
+    struct series series = {"net", "shm", "mpi", "all-gather", "seconds", point, facts};
+    double values[8];
+    for (int k = 0; k < 8; k++) values[k] = 1e-5 + 1e-7 * k;
+    assert_true(store_add_series(s, run, &series, &id, &error) && store_add_samples(s, id, 0, 8, values, &error));
+    json_decref(point);
+    json_decref(facts);
+    assert_true(store_end_run(s, run, 1, &error));
+}
+
 static int set_up(void **state) {
     (void)state;
     char path[4200];
@@ -75,6 +94,7 @@ static int set_up(void **state) {
     add_steps(s, true);
     add_unsound(s);
     add_steps(s, false);
+    add_gather(s);
     store_close(s);
     return 0;
 }
@@ -113,7 +133,7 @@ static void compare(void **state) {
         {{"compare", "1", "2", "--before", "results.db"}, 1, "slower !", ""},
         {{"compare", "1"}, 2, "", "fsdpmark compare: found 1 runs, expected two: the earlier, then the later (fsdpmark show lists them)\n"},
         {{"compare", "1", "x"}, 2, "", "fsdpmark compare: found run 'x', expected a number (fsdpmark show lists them)\n"},
-        {{"compare", "1", "99"}, 2, "", "no run 99; it holds, newest first: 10"},
+        {{"compare", "1", "99"}, 2, "", "no run 99; it holds, newest first: 11"},
         {{"compare", "1", "2", "--threshold", "-3"}, 2, "", "--threshold"},
         {{"compare", "1", "2", "--before", "none.db"}, 2, "", "none.db"},
     };
@@ -148,10 +168,19 @@ static void show_and_report(void **state) {
     (void)state;
     char path[8600];
     static const struct expectation table[] = {
-        {{"show", "5"}, 0, "2 series, 0 errors (run 5)", ""},
-        {{"show", "5"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2)", ""},
-        {{"show", "5"}, 0, "40.35 ms  40 ms to 40.7 ms", ""},
-        {{"show", "6"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2), WRONG: after-steps: it did not train\n", ""},
+        {{"show", "5"}, 0, "tiny<1> on shm: 2 ranks, f32, 1000 parameters; 8 rows, 100 tokens", ""}, // the bench's table
+        {{"show", "5"}, 0, "40.35 ms  [40, 40.7]", ""},
+        {{"show", "5"}, 0, "pytorch-fsdp2, peak memory: no probe\n", ""},
+        {{"show", "5"}, 0, "run 5, 2", ""},
+        {{"show", "6"}, 0, "pytorch-fsdp2, WRONG: after-steps: it did not train\n", ""},
+        {{"show", "5", "-v"}, 0, "\n2 series, 0 errors\n", ""},
+        {{"show", "5", "-v"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2)", ""},
+        {{"show", "5", "-v"}, 0, "40.35 ms  40 ms to 40.7 ms", ""},
+        {{"show", "6", "-v"}, 0, "tiny<1> (bench, shm, pytorch-fsdp2), WRONG: after-steps: it did not train\n", ""},
+        {{"show", "11"}, 0, "Collectives by size\n", ""}, // net's
+        {{"show", "11"}, 0, "8192        2048     float  none", ""},
+        {{"show", "11"}, 0, "FAIL: 3 wrong elements: rank 1: element 5\n", ""},
+        {{"show", "11", "-v"}, 0, "all-gather (net, shm, mpi)", ""},
         {{"show", "5", "--json"}, 0, "\"launches\":[[0.02,", ""},
         {{"show", "1"}, 0, "1 PASS", ""},
         {{"show", "4"}, 0, "no case was planned", ""},
@@ -167,7 +196,7 @@ static void show_and_report(void **state) {
     run_all(table, sizeof table / sizeof *table);
     assert_true(is_there("five/index.html") && is_there("five/series.csv") && is_there("five/run.json") && !is_there("five/results.csv"));
     assert_true(is_there("four/index.html") && is_there("four/results.csv"));
-    if (!system("gnuplot --version >/dev/null 2>&1")) assert_true(is_there("five/figures/steps.svg") && is_there("five/figures/steps.pdf"));
+    if (!system("gnuplot --version >/dev/null 2>&1")) assert_true(is_there("five/figures/implementations.svg") && is_there("five/figures/implementations.pdf") && !is_there("five/figures/bandwidth.svg"));
     static char page[COMMAND_OUTPUT];
     snprintf(path, sizeof path, "%s/five/index.html", folder);
     command_slurp(path, page);
@@ -193,7 +222,7 @@ static void counts_agree(void **state) {
         static const char *const keys[][2] = {{"pass", "PASS"}, {"fail", "FAIL"}, {"skip", "SKIP"}, {"broken", "BROKEN"}, {"waived", "waived"}};
         char id[8];
         snprintf(id, sizeof id, "%zu", i + 1);
-        if (i + 1 == 5 || i + 1 == 6 || i + 1 == 10) continue; // of bench: no verdicts
+        if (i + 1 == 5 || i + 1 == 6 || i + 1 >= 10) continue; // of bench and net: no verdicts
         command_run(folder, (const char *const[]){"show", id, "--json", NULL}, LIMIT_S, &result);
         json_t *one = json_loads(result.out, 0, NULL), *verdicts = json_object_get(json_object_get(one, "run"), "verdicts");
         for (int k = 0; k < 5; k++)
