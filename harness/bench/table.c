@@ -179,7 +179,8 @@ static void put_group(const struct bench_table *t, const struct bench_row *first
 static bool any_thin(const struct bench_table *t)
 {
     for (int i = 0; i < t->count; i++) {
-        struct interval step = bench_step(&t->rows[i]), q = bench_ratio(&t->rows[i], bench_base(t, &t->rows[i]));
+        const struct bench_row *r = &t->rows[i], *base = bench_base(t, r);
+        struct interval step = bench_step(r), q = bench_ratio(r, base != r ? base : NULL);
         if ((step.count > 0 && step.coverage < 0.95) || (q.count > 0 && q.coverage < 0.95))
             return true;
     }

@@ -67,6 +67,8 @@ static bool print_net(struct store *s, const struct stored_run *run, struct erro
     struct net_findings findings;
     if (!net_rows_load(s, run->id, &rows, error))
         return false;
+    if (rows.count > 0)
+        printf("%s: %d ranks on %d host%s\n", rows.fabric, rows.items[0].ranks, rows.items[0].hosts, rows.items[0].hosts == 1 ? "" : "s");
     net_consistency(&rows, &findings);
     net_table(&rows, &findings, stdout);
     net_rows_free(&rows);

@@ -360,7 +360,10 @@ void net_consistency(const struct net_rows *rows, struct net_findings *out)
 int net_fits(const struct net_rows *rows, struct net_fit fits[NET_FITS])
 {
     struct fit_point *points = memory_zeros((size_t)rows->count + 1, sizeof *points);
-    int found = 0;
+    int found = 0, launches = 0, used = 0;
+    for (int i = 0; i < rows->count; i++)
+        launches += rows->items[i].launches;
+    int *counts = memory_zeros((size_t)launches + 1, sizeof *counts); // of all points' launches
     for (int op = NET_ALL_GATHER; op <= NET_BROADCAST; op++) {
         struct net_fit *f = &fits[found];
         *f = (struct net_fit){.op = (enum net_op)op};
@@ -368,12 +371,16 @@ int net_fits(const struct net_rows *rows, struct net_fit fits[NET_FITS])
             const struct net_row *r = &rows->items[i];
             if (!blocking(r) || !is_in(r, NET_SWEEP) || (int)r->point.calls[0].op != op || !sure(r->seconds))
                 continue;
-            points[f->points++] = (struct fit_point){r->bus_bytes, r->series->count, r->series->values};
+            points[f->points] = (struct fit_point){r->bus_bytes, r->series->count, r->series->values, r->series->launch_count, counts + used};
+            for (int k = 0; k < r->series->launch_count; k++)
+                counts[used++] = r->series->launches[k].count;
+            f->points++;
             f->first = f->points == 1 || r->bytes < f->first ? r->bytes : f->first;
             f->last = r->bytes > f->last ? r->bytes : f->last;
         }
         found += f->points > 1 && statistics_alpha_beta(f->points, points, &f->fit);
     }
     free(points);
+    free(counts);
     return found;
 }

@@ -38,7 +38,8 @@ static json_t *row_json(const struct net_row *r)
         {"percent_of_line", share(r)}, {"errors", json_integer((json_int_t)r->errors)},
         {"overlap", value_of(r->overlap)}, {"overlap_low", low_of(r->overlap)}, {"overlap_high", high_of(r->overlap)},
         {"call_alone", value_of(r->call_alone)}, {"product_alone", value_of(r->product_alone)},
-        {"call_slowdown", value_of(r->call_slowdown)}, {"product_slowdown", value_of(r->product_slowdown)},
+        {"call_slowdown", value_of(r->call_slowdown)}, {"call_slowdown_low", low_of(r->call_slowdown)}, {"call_slowdown_high", high_of(r->call_slowdown)},
+        {"product_slowdown", value_of(r->product_slowdown)}, {"product_slowdown_low", low_of(r->product_slowdown)}, {"product_slowdown_high", high_of(r->product_slowdown)},
         {"over_bare", value_of(r->over_bare)}, {"over_bare_low", low_of(r->over_bare)}, {"over_bare_high", high_of(r->over_bare)},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)

@@ -139,6 +139,18 @@ static void put_measure(const struct net_rows *rows, enum net_measure m, FILE *o
     }
 }
 
+static void put_formula(const struct net_rows *rows, FILE *out)
+{
+    bool has = false, uneven = false;
+    for (int i = 0; i < rows->count; i++) {
+        has |= rows->items[i].point.product == NET_IDLE;
+        uneven |= rows->items[i].point.shape != NET_EVEN;
+    }
+    if (has)
+        fprintf(out, "\nbusbw = algbw x factor, of n ranks: (n-1)/n for all-gather and reduce-scatter%s, 2 (n-1)/n for all-reduce, 1 else; of calls at once the sum\n",
+                uneven ? " (of uneven shards 1 - the smallest's part)" : "");
+}
+
 static void put_fits(const struct net_rows *rows, FILE *out)
 {
     struct net_fit fits[NET_FITS];
@@ -187,6 +199,7 @@ bool net_table(const struct net_rows *rows, const struct net_findings *findings,
         few |= rows->items[i].seconds.count > 0 && rows->items[i].seconds.coverage < 0.95;
     if (few)
         fputs("\n* fewer than six samples: the interval is that of the extremes\n", out);
+    put_formula(rows, out);
     put_fits(rows, out);
     put_findings(findings, out);
     if (rows->errors > 0)

@@ -214,7 +214,7 @@ static bool draw(const struct drawing *d, const struct stored_run *r, const stru
         }
     char *machine = plot_machine(r->environment), *versions = plot_versions(r->environment, r->implementations), *fabrics = series_fabrics(series);
     struct plot_bandwidth p = {{.name = "bandwidth", .title = "Throughput against bandwidth", .machine = machine, .fabric = fabrics, .versions = versions, .date = r->started,
-                                .note = "Steps are the slowest rank's. Strokes: where the fastest strategy changes; their bands hold it where those of the steps' quotients do"},
+                                .note = "Steps: of the slowest rank. Strokes: where the fastest strategy changes; the band holds it where intervals of the quotients of steps show the change"},
                                d->tokens ? "tokens / s of all ranks" : "steps / s", count, lines, d->crossover_count, d->crossovers};
     ok = plot_bandwidth(&p, folder, why, error);
     for (int i = 0; i < count; i++) free((void *)lines[i].points);

@@ -36,10 +36,10 @@ bool statistics_narrow(const struct interval *i, double relative);
 const char *statistics_word(const struct interval *ratio);
 
 // Fit of seconds = alpha + beta * bytes over the points (weights 1 / seconds^2, as errors are relative), with intervals of 95 % by
-// resampling the raw samples of each point (bootstrap, 500 times, a fixed seed; Efron and Tibshirani 1993, chapter 13). bandwidth = 1 / beta.
-// A point counts by its median. Coverage is 0 where some point has fewer than STATISTICS_LEAST samples: resampling those tells nothing.
+// resampling the raw samples of each point (bootstrap, 500 times, a fixed seed; Efron and Tibshirani 1993, chapter 13), starts first and then samples within
+// those, as samples of one start are alike (Davison and Hinkley 1997, section 3.8): the same starts for all points of a fit. bandwidth = 1 / beta. A point counts by its median. Coverage is 0 where some point has fewer than STATISTICS_LEAST samples: resampling those tells nothing.
 struct alpha_beta { struct interval alpha_s, beta_s_per_byte; double worst_residual; /* largest |relative residual| of a point */ };
-struct fit_point { double bytes; int count; const double *seconds; };
+struct fit_point { double bytes; int count; const double *seconds; int launches; const int *launch_counts; }; // of seconds, launch after launch; 0, NULL: one
 bool statistics_alpha_beta(int count, const struct fit_point *points, struct alpha_beta *out); // false: fewer than 2 different sizes
 
 // A shuffled order of 0..count-1 (Fisher and Yates), reproducible by seed.

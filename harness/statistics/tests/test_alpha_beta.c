@@ -16,7 +16,7 @@ static const double alpha = 40e-6, beta = 1 / 12.5e6; // 40 us, 100 Mbit/s
 static void make(double noise, uint64_t *seed, double seconds[SIZES][SAMPLES], struct fit_point points[SIZES])
 {
     for (int i = 0; i < SIZES; i++) {
-        points[i] = (struct fit_point){8.0 * (1 << 2 * i), SAMPLES, seconds[i]};
+        points[i] = (struct fit_point){8.0 * (1 << 2 * i), SAMPLES, seconds[i], 0, NULL};
         for (int k = 0; k < SAMPLES; k++)
             seconds[i][k] = (alpha + beta * points[i].bytes) * (1 + noise * (draw_unit(seed) - 0.5));
     }
@@ -41,7 +41,7 @@ static void weights_are_those_of_relative_errors(void **state)
 {
     (void)state;
     double one[] = {1, 0.5, 2}, three[] = {3, 3, 3}, middle[] = {2.5};
-    struct fit_point points[] = {{0, 3, one}, {2, 3, three}, {1, 1, middle}};
+    struct fit_point points[] = {{0, 3, one, 0, NULL}, {2, 3, three, 0, NULL}, {1, 1, middle, 0, NULL}};
     struct alpha_beta f;
     assert_true(statistics_alpha_beta(2, points, &f));
     assert_true(fabs(f.alpha_s.value - 1) < 1e-12 && fabs(f.beta_s_per_byte.value - 1) < 1e-12);
@@ -76,11 +76,33 @@ static void intervals_hold_what_made_the_times(void **state)
     assert_in_range(held_beta, 360, 398);
 }
 
+// Three starts, of which the second takes twice as long whatever the size: no interval of samples alone would hold both.
+static void starts_that_differ_widen_the_intervals(void **state)
+{
+    (void)state;
+    double seconds[SIZES][SAMPLES];
+    struct fit_point points[SIZES];
+    struct alpha_beta all, by_start;
+    static const int counts[] = {10, 8, 7};
+    uint64_t seed = 5;
+    make(0.01, &seed, seconds, points);
+    for (int i = 0; i < SIZES; i++)
+        for (int k = 10; k < 18; k++)
+            seconds[i][k] *= 2;
+    assert_true(statistics_alpha_beta(SIZES, points, &all));
+    for (int i = 0; i < SIZES; i++)
+        points[i].launches = 3, points[i].launch_counts = counts;
+    assert_true(statistics_alpha_beta(SIZES, points, &by_start));
+    assert_true(by_start.beta_s_per_byte.value == all.beta_s_per_byte.value);
+    assert_true(all.beta_s_per_byte.high < 1.2 * beta && by_start.beta_s_per_byte.high > 1.9 * beta);
+    assert_true(by_start.alpha_s.low > 0.98 * alpha && by_start.alpha_s.low < 1.02 * alpha && by_start.alpha_s.high > 1.9 * alpha);
+}
+
 static void times_off_the_line_are_told(void **state)
 {
     (void)state;
     double a[] = {1}, b[] = {2}, c[] = {10};
-    struct fit_point points[] = {{1, 1, a}, {2, 1, b}, {3, 1, c}};
+    struct fit_point points[] = {{1, 1, a, 0, NULL}, {2, 1, b, 0, NULL}, {3, 1, c, 0, NULL}};
     struct alpha_beta f;
     assert_true(statistics_alpha_beta(3, points, &f));
     assert_true(f.worst_residual > 0.2);
@@ -90,8 +112,8 @@ static void no_line_is_said(void **state)
 {
     (void)state;
     double good[] = {1, 2}, zero[] = {0, 1}, bad[] = {NAN};
-    struct fit_point one[] = {{8, 2, good}}, same[] = {{8, 2, good}, {8, 2, good}}, zeros[] = {{8, 2, good}, {16, 2, zero}}, nan[] = {{8, 2, good}, {16, 1, bad}},
-                     empty[] = {{8, 2, good}, {16, 0, good}};
+    struct fit_point one[] = {{8, 2, good, 0, NULL}}, same[] = {{8, 2, good, 0, NULL}, {8, 2, good, 0, NULL}}, zeros[] = {{8, 2, good, 0, NULL}, {16, 2, zero, 0, NULL}}, nan[] = {{8, 2, good, 0, NULL}, {16, 1, bad, 0, NULL}},
+                     empty[] = {{8, 2, good, 0, NULL}, {16, 0, good, 0, NULL}};
     struct alpha_beta f;
     assert_false(statistics_alpha_beta(0, NULL, &f));
     assert_false(statistics_alpha_beta(1, one, &f));
@@ -138,7 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_times_give_their_line), cmocka_unit_test(weights_are_those_of_relative_errors),
-        cmocka_unit_test(intervals_hold_what_made_the_times), cmocka_unit_test(times_off_the_line_are_told), cmocka_unit_test(no_line_is_said),
+        cmocka_unit_test(intervals_hold_what_made_the_times), cmocka_unit_test(times_off_the_line_are_told), cmocka_unit_test(starts_that_differ_widen_the_intervals), cmocka_unit_test(no_line_is_said),
         cmocka_unit_test(the_same_samples_give_the_same_intervals), cmocka_unit_test(a_shuffle_is_a_fair_permutation),
     };
     return cmocka_run_group_tests_name("latency, bandwidth and order", tests, NULL, NULL);
