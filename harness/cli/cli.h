@@ -41,6 +41,12 @@ char *cli_store(const struct cli *cli, const char *given);
 bool cli_load_run(const struct cli *cli, const char *store, const char *word, struct store **s, struct stored_run *run);
 // Writes through a report function to a file, "-" being stdout; complains itself.
 bool cli_write(const struct cli *cli, const char *path, bool (*report)(const struct stored_run *, FILE *), const struct stored_run *run);
+// A report of another kind: opened, written by the caller, closed. cli_close complains where one of the three failed; file may be NULL.
+FILE *cli_open(const char *path);
+bool cli_close(const struct cli *cli, const char *path, FILE *file, bool written);
+// Where the table goes that a command prints besides: not where one of its reports (NULL: none) goes.
+FILE *cli_news(const char *json, const char *csv);
+bool cli_one_on_stdout(const struct cli *cli, const char *json, const char *csv); // complains itself
 void cli_print_table(const struct stored_run *run, bool verbose, FILE *out);
 
 #endif

@@ -1,6 +1,5 @@
 // fsdpmark bench: training steps of several implementations side by side, their numbers judged in the same run. Options and reports; which
 // rows: bench_plan.c; how they are measured: harness/bench.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,26 +14,14 @@
 #include "harness/run/stamp.h"
 #include "kernels/bench/measure.h"
 
-static FILE *news(const struct bench_request *r)
-{
-    const char *paths[] = {r->json, r->csv};
-    for (int i = 0; i < 2; i++)
-        if (paths[i] != NULL && strcmp(paths[i], "-") == 0)
-            return stderr;
-    return stdout;
-}
+static FILE *news(const struct bench_request *r) { return cli_news(r->json, r->csv); }
 
 static bool write_to(const struct cli *cli, const char *path, const struct bench_table *t, bool (*write)(const struct bench_table *, FILE *))
 {
     if (path == NULL)
         return true;
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    bool ok = file != NULL && write(t, file);
-    if (!ok)
-        options_bad(cli->command, "%s: cannot be written: %s", path, strerror(errno));
-    if (file != NULL && file != stdout)
-        fclose(file);
-    return ok;
+    FILE *file = cli_open(path);
+    return cli_close(cli, path, file, file != NULL && write(t, file));
 }
 
 static bool draw(const struct cli *cli, const struct bench_request *r, const struct bench *b)
@@ -167,9 +154,7 @@ static bool words_are_known(const struct cli *cli, const struct bench_request *r
         return options_bad(cli->command, best ? "--batch best: found without --memory, expected the limit that it must fit into" : "--memory: found without --batch best, expected both"), false;
     if (r->memory != NULL && !quantity_read(r->memory, QUANTITY_BYTES, &bytes))
         return options_bad(cli->command, "--memory: found '%s', expected %s", r->memory, quantity_example(QUANTITY_BYTES)), false;
-    if (r->json != NULL && r->csv != NULL && strcmp(r->json, "-") == 0 && strcmp(r->csv, "-") == 0)
-        return options_bad(cli->command, "found 2 reports for standard output, expected at most one"), false;
-    return true;
+    return cli_one_on_stdout(cli, r->json, r->csv);
 }
 
 int cmd_bench(const struct cli *cli, int argc, char **argv)

@@ -1,8 +1,6 @@
 // fsdpmark net: what an interconnect does with the collectives of sharded training, every buffer checked.
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
@@ -102,13 +100,8 @@ static void introduce(const struct net_settings *s, const struct net_plan *plan,
 
 static bool write_to(const struct cli *cli, const char *path, const struct net_rows *rows, const struct net_findings *findings, bool csv)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    bool ok = file != NULL && (csv ? net_csv(rows, file) : net_json(rows, findings, file));
-    if (!ok)
-        options_bad(cli->command, "%s: cannot be written: %s", path, strerror(errno));
-    if (file != NULL && file != stdout)
-        fclose(file);
-    return ok;
+    FILE *file = cli_open(path);
+    return cli_close(cli, path, file, file != NULL && (csv ? net_csv(rows, file) : net_json(rows, findings, file)));
 }
 
 static bool draw(const struct cli *cli, const struct request *r, const struct net_settings *s, const struct net_rows *rows)
@@ -146,10 +139,7 @@ static int report(const struct cli *cli, const struct request *r, const struct n
     return status;
 }
 
-static FILE *news(const struct request *r)
-{
-    return (r->json != NULL && strcmp(r->json, "-") == 0) || (r->csv != NULL && strcmp(r->csv, "-") == 0) ? stderr : stdout;
-}
+static FILE *news(const struct request *r) { return cli_news(r->json, r->csv); }
 
 static bool begin_run(const struct cli *cli, const struct request *r, struct net_settings *s, const char *path, struct error *error)
 {
@@ -281,8 +271,8 @@ int cmd_net(const struct cli *cli, int argc, char **argv)
         return options_bad(cli->command, "--starts: found %lld, expected 1 to 1000", (long long)r.starts);
     if (r.hosts > FABRIC_HOSTS_MOST)
         return options_bad(cli->command, "--hosts: found %lld, expected at most %d", (long long)r.hosts, FABRIC_HOSTS_MOST);
-    if (r.json != NULL && r.csv != NULL && strcmp(r.json, "-") == 0 && strcmp(r.csv, "-") == 0)
-        return options_bad(cli->command, "found 2 reports for standard output, expected at most one");
+    if (!cli_one_on_stdout(cli, r.json, r.csv))
+        return 2;
     char *store = cli_store(cli, r.store), *suite = store != NULL ? cli_suite(cli, r.suite) : NULL;
     r.suite = suite;
     int status = suite != NULL ? net(cli, &r, store) : 2;

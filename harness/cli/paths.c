@@ -87,17 +87,30 @@ bool cli_load_run(const struct cli *cli, const char *store, const char *word, st
     return opened;
 }
 
-bool cli_write(const struct cli *cli, const char *path, bool (*report)(const struct stored_run *, FILE *), const struct stored_run *run)
+FILE *cli_open(const char *path) { return strcmp(path, "-") == 0 ? stdout : fopen(path, "we"); }
+
+bool cli_close(const struct cli *cli, const char *path, FILE *file, bool written)
 {
-    bool is_stdout = strcmp(path, "-") == 0;
-    FILE *file = is_stdout ? stdout : fopen(path, "we");
-    bool ok = file != NULL && report(run, file);
-    ok = ok && fflush(file) == 0;
+    bool ok = file != NULL && written && fflush(file) == 0;
     if (!ok)
         options_bad(cli->command, "%s: cannot be written: %s", path, strerror(errno));
-    if (file != NULL && !is_stdout)
+    if (file != NULL && file != stdout)
         fclose(file);
     return ok;
+}
+
+bool cli_write(const struct cli *cli, const char *path, bool (*report)(const struct stored_run *, FILE *), const struct stored_run *run)
+{
+    FILE *file = cli_open(path);
+    return cli_close(cli, path, file, file != NULL && report(run, file));
+}
+
+static bool is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
+FILE *cli_news(const char *json, const char *csv) { return is_stdout(json) || is_stdout(csv) ? stderr : stdout; }
+
+bool cli_one_on_stdout(const struct cli *cli, const char *json, const char *csv)
+{
+    return !is_stdout(json) || !is_stdout(csv) || (options_bad(cli->command, "found 2 reports for standard output, expected at most one"), false);
 }
 
 void cli_print_table(const struct stored_run *run, bool verbose, FILE *out)

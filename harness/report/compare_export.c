@@ -110,9 +110,9 @@ bool compare_figure(const struct comparison *c, const char *folder, char why[256
     snprintf(a, sizeof a, "run %lld", (long long)c->before->id);
     snprintf(b, sizeof b, "run %lld", (long long)c->after->id);
     char *title = memory_format("Run %lld against run %lld", (long long)c->after->id, (long long)c->before->id), *machine = plot_machine(c->after->environment),
-         *versions = plot_versions(c->after->environment, c->after->implementations);
+         *versions = plot_versions(c->after->environment, c->after->implementations), *fabric = plot_fabric(c->after->environment);
     char *note = memory_format("Run %lld is of %.10s; it took no turns with run %lld", (long long)c->before->id, c->before->started, (long long)c->after->id);
-    struct plot_ab p = {{.name = "compare", .title = title, .machine = machine, .versions = versions, .date = c->after->started, .note = note,
+    struct plot_ab p = {{.name = "compare", .title = title, .machine = machine, .fabric = fabric, .versions = versions, .date = c->after->started, .note = note,
                          .interval = "Bars: interval of at least 95 % for the ratio of medians; of counts of bytes from the smallest to the largest ratio"}, a, b, c->threshold, c->row_count, rows};
     bool ok = plot_ab(&p, folder, why, error);
     for (int i = 0; i < c->row_count; i++) free(names[i]);
@@ -121,6 +121,7 @@ bool compare_figure(const struct comparison *c, const char *folder, char why[256
     free(title);
     free(machine);
     free(versions);
+    free(fabric);
     free(note);
     return ok;
 }

@@ -7,6 +7,7 @@
 
 #include "harness/protocol/memory.h"
 #include "harness/report/figures.h"
+#include "harness/report/plots.h"
 #include "harness/report/text.h"
 
 enum {
@@ -34,10 +35,10 @@ static void add_versions(const struct view *v, const struct probed *p, struct fi
     }
 }
 
-// "Intel Xeon, 2 cores, host x; fsdpmark 0.5, torch 2.15; 2026-11-30; seen by heap, socket."
+// "Intel Xeon, 2 cores, host x; virtual-100m (...); fsdpmark 0.5, torch 2.15; 2026-11-30; seen by heap, socket."
 static void add_provenance(const struct view *v, const struct probed *p, struct figure *f) {
     const json_t *e = v->run->environment;
-    char date[16], *probes = probed_probes(p);
+    char date[16], *probes = probed_probes(p), *fabric = plot_fabric(e);
     char *machine = memory_format("Measured on %s, %d cores", json_is_string(json_object_get(e, "cpu")) ? json_string_value(json_object_get(e, "cpu")) : "an unknown processor",
                                   (int)json_integer_value(json_object_get(e, "cores")));
     char *version = memory_format("fsdpmark %s", json_is_string(json_object_get(e, "version")) ? json_string_value(json_object_get(e, "version")) : "?");
@@ -45,6 +46,7 @@ static void add_provenance(const struct view *v, const struct probed *p, struct 
     snprintf(date, sizeof date, "%.10s", v->run->started);
     figure_note(f, p->unread, "cases are left out: this program does not know the form of their records");
     add_words(f, " ", machine);
+    if (*fabric) add_words(f, "; ", fabric);
     add_words(f, "; ", version);
     add_versions(v, p, f);
     add_words(f, "; ", date);
@@ -53,6 +55,7 @@ static void add_provenance(const struct view *v, const struct probed *p, struct 
     free(version);
     free(seen);
     free(probes);
+    free(fabric);
 }
 
 static void put_titles(FILE *data, const struct names *names, const int *which, int count) {

@@ -42,6 +42,18 @@ char *plot_versions(const json_t *environment, const json_t *implementations) {
     return out;
 }
 
+char *plot_fabric(const json_t *environment) {
+    json_t *one = json_object_get(environment, "fabric"), *all = json_object_get(environment, "fabrics"), *fabric;
+    char *out = memory_text("");
+    for (size_t i = 0; i < (one ? 1 : json_array_size(all)); i++) {
+        fabric = one ? one : json_array_get(all, i);
+        char *longer = memory_format("%s%s%s (%s)", out, i ? ", " : "", member(fabric, "name"), member(fabric, "title"));
+        free(out);
+        out = longer;
+    }
+    return out;
+}
+
 static void add(struct figure *f, const char *before, const char *text, const char *after) {
     size_t used = strlen(f->note);
     if (text && *text) snprintf(f->note + used, sizeof f->note - used, "%s%s%s%s", used ? " " : "", before, text, after);

@@ -30,6 +30,8 @@ struct plot_about {
 // "AMD EPYC 7, 8 cores, host x"; "fsdpmark 0.6, Open MPI 4.1.4, torch 2.9". implementations: stored_run's, or NULL. The caller frees.
 char *plot_machine(const json_t *environment);
 char *plot_versions(const json_t *environment, const json_t *implementations);
+// "virtual-100m (Emulated cluster of 4 hosts, 100 Mbit/s each)", several with commas between; "" where none was asked for. The caller frees.
+char *plot_fabric(const json_t *environment);
 
 struct plot_point { double x; struct interval y; }; // a predicted one: low = high = NAN or = value
 struct plot_series {

@@ -216,6 +216,17 @@ static void captions_come_from_the_run(void **state) {
     assert_string_equal(machine, "Xeon, 4 cores, host h1");
     assert_string_equal(versions, "fsdpmark 0.6, mpirun (Open MPI) 4.1.4, torch 2.9, numpy ?");
     assert_string_equal(bare, "an unknown processor, 0 cores");
+    char *none = plot_fabric(environment), *one, *two;
+    json_object_set_new(environment, "fabrics", json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "shm", "title", "One machine", "name", "ucx", "title", "UCX"));
+    two = plot_fabric(environment);
+    json_object_set_new(environment, "fabric", json_pack("{s:s, s:s}", "name", "shm", "title", "One machine"));
+    one = plot_fabric(environment);
+    assert_string_equal(none, "");
+    assert_string_equal(one, "shm (One machine)");
+    assert_string_equal(two, "shm (One machine), ucx (UCX)");
+    free(none);
+    free(one);
+    free(two);
     free(machine);
     free(versions);
     free(bare);
