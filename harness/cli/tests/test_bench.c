@@ -121,6 +121,36 @@ static void samples_are_stored(void **state)
     store_close(store);
 }
 
+// What cannot be measured is in the store too, and a batch that was looked for is the one of the stored point.
+static void rows_are_stored_as_they_ended(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"bench", "-w", "mini.yaml", "-s", "full", "-f", "hosts", "-f", "shm", "--batch", "best", "--memory", "4MiB", "--rounds", "1", "--store", "best.db",
+                                        "--json", "best.json", NULL};
+    struct store *store;
+    struct stored_serieses all;
+    struct error error = {0};
+    char path[4200];
+    command_run(folder, words, 280, &result);
+    if (result.status != 0)
+        fail_msg("status %d: %s%s", result.status, result.out, result.err);
+    snprintf(path, sizeof path, "%s/best.json", folder);
+    json_t *report = json_load_file(path, 0, NULL), *rows = json_object_get(report, "rows");
+    snprintf(path, sizeof path, "%s/best.db", folder);
+    assert_true(store_open(path, true, &store, &error) && store_load_series(store, 0, "bench", &all, &error));
+    assert_int_equal(all.count, 2);
+    for (int i = 0; i < 2; i++) {
+        json_t *row = json_array_get(rows, (size_t)i);
+        assert_string_equal(all.items[i].fabric, i == 0 ? "hosts" : "shm");
+        assert_string_equal(json_string_value(json_object_get(all.items[i].facts, "verdict")), i == 0 ? "SKIP" : "PASS");
+        assert_int_equal(json_integer_value(json_object_get(all.items[i].point, "rows")), json_integer_value(json_object_get(row, "rows")));
+        assert_true(i == 0 || json_integer_value(json_object_get(row, "rows")) > 8); // more than the workload's
+    }
+    json_decref(report);
+    stored_series_free(&all);
+    store_close(store);
+}
+
 // Ends it after its first round, and finds the samples in the store.
 static void an_interrupt_keeps_what_there_is(void **state)
 {
@@ -164,7 +194,7 @@ static void an_interrupt_keeps_what_there_is(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mistakes), cmocka_unit_test(wrong_is_no_score), cmocka_unit_test(samples_are_stored),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mistakes), cmocka_unit_test(wrong_is_no_score), cmocka_unit_test(samples_are_stored), cmocka_unit_test(rows_are_stored_as_they_ended),
                                        cmocka_unit_test(an_interrupt_keeps_what_there_is)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
