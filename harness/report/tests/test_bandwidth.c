@@ -82,6 +82,7 @@ static void a_change_lies_between_its_neighbours(void **state) {
     if (!strstr(data, expected)) fail_msg("'%s' stands not in %s", expected, data);
     free(data);
     data = drawn(*state, "gp", "");
+    for (char *c = data; (c = strstr(c, "\\n")); c += 2) c[0] = ' ', memmove(c + 1, c + 2, strlen(c + 2) + 1); // the caption as one line
     assert_non_null(strstr(data, "Fabric: virtual-50m, virtual-100m"));
     free(data);
 }
