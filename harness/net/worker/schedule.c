@@ -13,8 +13,9 @@
 
 enum { ROUNDS = 4, LEAST_SAMPLES = 30, TEXT = 240, MOST_CALLS = 64, LEAST_LOOP = 8, MOST_BATCHES = 16, TRIES = 3 };
 // Bytes of all sets of a batch: short calls stay in the first cache, as they would with one set. Up to the second limit a call is short beside what ranks leave a
-// barrier apart, so that one that is not timed goes before it; above, its buffers would push those of the timed one out of the second cache.
-static const double FIRST_CACHE = 20 << 10, LEAD = 160 << 10;
+// barrier apart, so that one that is not timed goes before it; above, its buffers would push those of the timed one out of the second cache. Far above it no cache
+// holds them, and the call before brings back what the library keeps for itself.
+static const double FIRST_CACHE = 20 << 10, LEAD = 160 << 10, FAR = 4 << 20;
 static const size_t LARGEST = (size_t)1 << 30;
 static const double CLOCK_SHARE = 1.0 / 400;    // of a sample that reading the clock may take
 static const double SLOW_S = 5e-3;              // what is tried only once
@@ -238,7 +239,7 @@ static bool plan(const struct schedule *s, const struct net_point *p, struct pro
         return false;
     b->group = (int)fmin(most, fmax(1, ceil(s->clock / CLOCK_SHARE / call_s)));
     b->samples = (int)fmax(1, fmin(most / b->group, SHARE * slice_s / call_s / b->group));
-    b->lead = bytes < LEAD || s->job->drain;
+    b->lead = bytes < LEAD || (bytes >= FAR && call_s < SLOW_S) || s->job->drain;
     if (s->job->drain && b->samples * b->group == 1)
         b->samples = 2;
     b->bare = call_s < SLOW_S && b->samples * b->group < LEAST_LOOP ? LEAST_LOOP : b->samples * b->group;
