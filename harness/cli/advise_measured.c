@@ -85,7 +85,7 @@ static bool run_net(const struct cli *cli, const struct advise_options *o, struc
     snprintf(ranks, sizeof ranks, "%lld", (long long)o->ranks);
     snprintf(seconds, sizeof seconds, "%g", MEASURE_S);
     const char *const command[] = {cli->program, "net", "-f", o->fabric, "-n", ranks, "-m", "sweep,compute", "-t", seconds, "--store", path, o->suite != NULL ? "--suite" : NULL, o->suite, NULL};
-    bool ok = path != NULL && launch_capture(command, NULL, "/", NET_DEADLINE_S, output, sizeof output, &status, error);
+    bool ok = path != NULL && launch_capture(command, NULL, ".", NET_DEADLINE_S, output, sizeof output, &status, error);
     free(path);
     if (ok && status != 0)
         return error_set(error, "fsdpmark net ended with status %d: %.*s", status, (int)strcspn(output, "\n"), output);
@@ -118,7 +118,7 @@ static bool time_steps(const struct cli *cli, const struct advise_options *o, co
         workload_free(&w);
     }
     if (scratch != NULL)
-        scratch_remove(scratch);
+        scratch_end(scratch, false);
     free(scratch);
     free(worker);
     return ok;

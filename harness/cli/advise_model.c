@@ -61,11 +61,12 @@ static long long chosen(int64_t given, int64_t else_) { return given > 0 ? given
 static char *short_form(const struct advise_options *o, const struct kind *k)
 {
     int64_t heads = chosen(o->heads, k->heads);
+    long long prefetch = o->prefetch >= 0 ? o->prefetch : 1;
     return memory_format("{name: advise, title: a model of these sizes, layer: measured, model: {kind: transformer, layers: %lld, dim: %lld, heads: %lld, kv_heads: %lld, ffn: %lld, "
                          "vocab: %lld, context: %lld, %s}, precision: %s, optimizer: {kind: adamw}, layout: %s, prefetch: {forward: %lld, backward: %lld}, micros: %lld, "
                          "rows_per_rank: 1, reshard_after_forward: %s, activation_checkpointing: %s}",
                          chosen(o->layers, k->layers), chosen(o->dim, k->dim), (long long)heads, chosen(o->kv_heads, heads), chosen(o->ffn, o->dim > 0 ? 4 * o->dim : k->ffn),
-                         chosen(o->vocab, k->vocab), chosen(o->context, k->context), k->words, o->precision, o->layout, (long long)o->prefetch, (long long)o->prefetch,
+                         chosen(o->vocab, k->vocab), chosen(o->context, k->context), k->words, o->precision != NULL ? o->precision : "bf16", o->layout != NULL ? o->layout : "flat", prefetch, prefetch,
                          chosen(o->micros, 1), o->no_reshard ? "false" : "true", o->checkpointing ? "true" : "false");
 }
 

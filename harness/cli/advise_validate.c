@@ -285,7 +285,7 @@ static void release(struct validation *v)
     if (v->store != NULL)
         store_close(v->store);
     if (v->scratch != NULL)
-        scratch_remove(v->scratch);
+        scratch_end(v->scratch, false);
     for (int r = 0; r < RANK_COUNTS; r++)
         workload_free(&v->w[r]);
     for (int i = 0; i < v->count; i++)

@@ -56,9 +56,22 @@ static int advise(const struct cli *cli, const struct advise_options *o, const s
     return status;
 }
 
+// What a case of a file says already, and these options would have to contradict. NULL: none was given.
+static const char *second_model(const struct advise_options *o)
+{
+    const struct { const char *name; bool given; } all[] = {
+        {"model", o->model != NULL}, {"layers", o->layers != 0}, {"dim", o->dim != 0}, {"heads", o->heads != 0}, {"kv-heads", o->kv_heads != 0}, {"ffn", o->ffn != 0},
+        {"vocab", o->vocab != 0}, {"context", o->context != 0}, {"micros", o->micros != 0}, {"precision", o->precision != NULL}, {"layout", o->layout != NULL},
+        {"prefetch", o->prefetch >= 0}, {"checkpointing", o->checkpointing}, {"no-reshard", o->no_reshard}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].given)
+            return all[i].name;
+    return NULL;
+}
+
 int cmd_advise(const struct cli *cli, int argc, char **argv)
 {
-    struct advise_options o = {.ranks = 8, .precision = "bf16", .layout = "flat", .prefetch = 1, .rates = "25,50,100,200", .rounds = 6};
+    struct advise_options o = {.ranks = 8, .prefetch = -1, .rates = "25,50,100,200", .rounds = 6};
     int words;
     const struct option table[] = {
         {"ranks", 'n', OPTION_INTEGER, &o.ranks, "N", "ranks (8)"},
@@ -117,6 +130,13 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         return options_bad(cli->command, "--from: found '%s', expected the number of a run", o.from);
     if (o.workload != NULL && o.case_file != NULL)
         return options_bad(cli->command, "--workload: found with --case, expected one of them");
+    bool of_file = o.case_file != NULL || o.workload != NULL;
+    if (of_file && second_model(&o) != NULL)
+        return options_bad(cli->command, "--%s: found with %s, whose case says it, expected one of them", second_model(&o), o.workload != NULL ? "--workload" : "--case");
+    if (!of_file && o.pattern != NULL)
+        return options_bad(cli->command, "--pattern: found without --case or --workload");
+    if (o.from != NULL && o.fabric != NULL)
+        return options_bad(cli->command, "--from: found with --fabric, expected one of them");
     if (o.validate)
         return advise_validate(cli, &o);
     struct fsdp_case c;

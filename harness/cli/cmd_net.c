@@ -159,6 +159,8 @@ static int measure(const struct cli *cli, const struct request *r, struct net_se
     s->scratch = scratch;
     s->progress = stderr;
     if (scratch == NULL || !begin_run(cli, r, s, path, &error)) {
+        if (scratch != NULL)
+            scratch_end(scratch, r->keep);
         free(scratch);
         store_close(s->store);
         return options_bad(cli->command, "%s", error.text);
@@ -176,8 +178,7 @@ static int measure(const struct cli *cli, const struct request *r, struct net_se
     store_close(s->store);
     if (r->keep)
         fprintf(out, "Jobs kept in %s\n", scratch);
-    else
-        scratch_remove(scratch);
+    scratch_end(scratch, r->keep);
     free(scratch);
     return caught ? 128 + caught : status;
 }

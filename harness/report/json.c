@@ -57,14 +57,18 @@ static json_t *implementations(const struct stored_run *r) {
     return out;
 }
 
+// A run that judges no cases (net, bench) and came to its end misses none: its status is the one that it ended with.
 json_t *json_run(const struct view *v) {
     const struct stored_run *r = v->run;
     json_t *verdicts = json_object();
-    for (int i = 0; i < VERDICT_COUNT; i++) json_object_set_new(verdicts, verdict_name((enum verdict)i), json_integer(v->tally.of[i]));
+    bool measured = r->ended_normally && !stored_run_judges(r);
+    int status = measured ? r->exit_status : report_exit_status(r);
+    for (int i = 0; i < VERDICT_COUNT; i++)
+        json_object_set_new(verdicts, verdict_name((enum verdict)i), json_integer(measured && status != 3 ? 0 : v->tally.of[i]));
     json_object_set_new(verdicts, "waived", json_integer(v->tally.waived));
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:o, s:o}", "id", (json_int_t)r->id, "command", json_text(r->command),
                      "profile", json_text(r->profile), "pattern", json_text(r->pattern), "seed", seed(r->seed), "started", json_text(r->started),
-                     "ended", json_text(r->ended), "ended_normally", r->ended_normally, "exit_status", report_exit_status(r),
+                     "ended", json_text(r->ended), "ended_normally", r->ended_normally, "exit_status", status,
                      "verdicts", verdicts, "implementations", implementations(r));
 }
 

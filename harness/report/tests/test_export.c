@@ -153,10 +153,14 @@ static void series_alone_miss_no_case(void **state) {
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     struct stored_run bare = run;
-    bare.case_count = 0, bare.implementations = json_object();
+    bare.case_count = 0, bare.implementations = json_object(), bare.ended_normally = true, bare.exit_status = 1;
     assert_true(export_json(&(struct export){&bare, &series, NULL}, out));
     fclose(out);
     assert_non_null(strstr(text, "\"cases\": []"));
+    json_t *j = json_loads(text, 0, NULL), *told = json_object_get(j, "run");
+    assert_int_equal(json_integer_value(json_object_get(told, "exit_status")), 1); // as it ended
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(told, "verdicts"), "BROKEN")), 0);
+    json_decref(j);
     json_decref(bare.implementations);
     free(text);
 }
