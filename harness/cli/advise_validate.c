@@ -8,6 +8,7 @@
 #include "harness/advise/validate_output.h"
 #include "harness/cli/advise.h"
 #include "harness/fabric/place.h"
+#include "harness/launch/interrupt.h"
 #include "harness/protocol/memory.h"
 #include "harness/run/scratch.h"
 #include "harness/run/stamp.h"
@@ -308,20 +309,20 @@ int advise_validate(const struct cli *cli, const struct advise_options *o)
         for (int i = 0; ok && i < v.rate_count; i++)
             ok = measure_at(&v, r, v.rates[i], &error);
     ok = ok && predict_all(&v, &error);
-    int status = 2;
+    int status = v.run > 0 ? 3 : 2, caught = interrupt_signal();
     if (ok) {
         validate_judge(v.count, v.points, RANK_COUNTS, v.known, &verdict);
         o->as_json ? print_json(&v, &verdict) : print(&v, &verdict);
         status = verdict.ok ? 0 : 1;
         if (o->figures != NULL && !draw(&v, &verdict, &error))
             status = options_bad(cli->command, "%s", error.text);
-    } else if (error.text[0] != 0) {
+    } else if (!caught && error.text[0] != 0) {
         options_bad(cli->command, "%s", error.text);
     }
-    if (v.run > 0)
+    if (v.run > 0 && !caught) // what was cut short has no end
         store_end_run(v.store, v.run, status, &ignored);
     release(&v);
     free(suite);
     free(store);
-    return status;
+    return caught ? 128 + caught : status;
 }

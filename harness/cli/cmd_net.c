@@ -131,7 +131,7 @@ static int report(const struct cli *cli, const struct request *r, const struct n
     net_consistency(&rows, &findings);
     net_table(&rows, &findings, out);
     if (rows.count < planned)
-        fprintf(out, "\n%d of %d points were not measured: the time was up\n", planned - rows.count, planned);
+        fprintf(out, "\n%d of %d points were not measured: %s\n", planned - rows.count, planned, interrupt_signal() ? "the run was interrupted" : "the time was up");
     bool ok = (r->json == NULL || write_to(cli, r->json, &rows, &findings, false)) && (r->csv == NULL || write_to(cli, r->csv, &rows, &findings, true)) &&
               draw(cli, r, s, &rows);
     int status = rows.errors > 0 ? 1 : ok ? 0 : 2;
