@@ -21,6 +21,13 @@ enum memory_told memory_told(double off, double half, double tolerance, double r
 // Bytes of a parameter; least 0: bounded above alone.
 struct memory_bound { double least, most; };
 
+// What a rank holds at rest over groups of that many: copies and gradients that need not be there may be missing.
+struct memory_bound memory_rest_bound(const struct memory_model *m, int shards);
+
+// A slope of memory against its bound; off: how far beyond, as a part of the most.
+enum memory_told memory_slope_told(const struct slope *s, struct memory_bound b);
+double memory_slope_off(const struct slope *s, struct memory_bound b);
+
 // The slope of every rank in that phase; the worst rank's stays in the finding, and is recorded as a figure.
 void memory_hold(const struct evidence *e, struct finding *f, enum memory_phase phase, struct memory_bound bound, const struct memory_model *m);
 

@@ -14,9 +14,7 @@ static void judge(const struct evidence *e, struct finding *f)
     if (!memory_usable(e, f))
         return;
     struct memory_model model = memory_model_of(e->c, memory_whole_parameters(e));
-    double theory = memory_share_bytes(memory_model_at(&model, MEMORY_REST), e->c->sharding.shards);
-    double spare = model.copy.whole + memory_share_bytes(model.idle, e->c->sharding.shards);
-    memory_hold(e, f, MEMORY_REST, (struct memory_bound){theory - spare, theory}, &model);
+    memory_hold(e, f, MEMORY_REST, memory_rest_bound(&model, e->c->sharding.shards), &model);
 }
 
 const struct check check_memory_rest = {

@@ -19,7 +19,7 @@
 enum { PROBED_CASES = 24, PROBED_RANKS = 8, PROBED_ENTRIES = 8 };
 
 // Bytes of a parameter: whole + shared / S at rest, and how much more there is at the peak of a phase.
-struct live { double whole, shared, forward, backward, step; double leak /* bytes a step */; double last_rank /* more at rest on it */; };
+struct live { double whole, shared, forward, backward, step; double leak /* bytes a step */; double last_rank /* more at rest on it */; double grouped /* more at rest on two ranks and more */; };
 
 struct probed;
 struct subject {
@@ -131,7 +131,8 @@ static void probed_live(const struct probed *s, const struct fsdp_case *c, int r
 {
     const struct live *l = &s->subject->live;
     double parameters = memory_parameters(c), extra = strcmp(p->name, "forward") == 0 ? l->forward : strcmp(p->name, "backward") == 0 ? l->backward : l->step;
-    double rest = 1e6 + parameters * (l->whole + l->shared / c->sharding.shards) + l->leak * p->step + (rank == c->world_size - 1 ? parameters * l->last_rank : 0);
+    double rest = 1e6 + parameters * (l->whole + l->shared / c->sharding.shards) + l->leak * p->step + (rank == c->world_size - 1 ? parameters * l->last_rank : 0) +
+                  (c->world_size > 1 ? parameters * l->grouped : 0);
     double unsettled = p->step < 2 ? 9 * parameters : 0; // optimizers make their states
     p->heap = (struct probe_live){(int64_t)rest, (int64_t)rest, (int64_t)(rest + parameters * extra + unsettled)};
 }

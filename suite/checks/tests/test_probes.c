@@ -202,6 +202,9 @@ static const struct row {
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.whole = 8, .shared = 8}}, VERDICT_FAIL, "a = 8 +- ", "Z27"},
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.whole = 16}}, VERDICT_FAIL, "the strategy has a = 0, b = 16", "Z27"},
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.whole = 0.6, .shared = 16}}, VERDICT_FAIL, "a = 0.6 +- ", "Z27"},
+    {"memory-scaling", LAYERS("none", "[1, 2, 3]"), {.probes = HEAP, .live = {.whole = 16, .grouped = 4}}, VERDICT_FAIL, "lie on no a + b/N", "Z27"}, // buckets
+    {"memory-scaling", LAYERS("none", "[1, 2, 3]"), {.probes = HEAP, .live = {.whole = 16, .grouped = 4}}, VERDICT_FAIL, "they are 20 +- 0, the strategy has 16", "Z27"},
+    {"memory-scaling", LAYERS("none", "[1, 2, 3]"), {.probes = HEAP, .live = {.whole = 16, .grouped = 0.4}}, VERDICT_BROKEN, "cannot tell: over 3 meshes", ""}, // within 3 % each
     {"memory-scaling", LAYERS("full", "[2, 3, 4]"), {.probes = HEAP, .live = {.shared = 16}, .fault = loses}, VERDICT_BROKEN, "rank 1: 7 records were lost", ""},
     {"memory-peak", LAYERS("full", "[2]"), {.probes = HEAP, .live = {.shared = 16}}, VERDICT_PASS, "", ""},
     {"memory-peak", LAYERS("full", "[2]") "reshard_after_forward: false\n", {.probes = HEAP, .live = {.shared = 16, .forward = 4, .backward = 4}}, VERDICT_PASS, "", ""},
