@@ -3,20 +3,20 @@
 // What: nonblocking collectives on groups of ranks (the world, a shard group, a replicate group). A start
 //       gives a request; test() advances it and says whether it is done. There is no blocking call: waiting,
 //       with its deadline, is the engine's (engine/comm.c), once for all backends.
-// How:  serial.c (one rank, no library) and mpi.c (Open MPI or any MPI 3) fill the struct. A backend for CUDA
-//       with NCCL is one more file: `allocate` gives device memory, `copy` moves across the bus, `kernels`
-//       are those of the device, a group holds an ncclComm_t and a stream, a request an event that test()
-//       queries; ncclReduceScatter needs neither `work` nor the order below. Nothing else would change.
+// How:  serial.c (one rank, no library) and mpi.c (Open MPI or any MPI 3) fill the struct for arrays of the host. Where arrays are of a device that
+//       runs behind the host (cuda_mpi.c, cuda_nccl.c), a collective follows what the device was asked for before it was started, and follow()
+//       makes what the device is asked for afterwards wait for it: the host does not. What lies in the host's memory (single numbers, initial values,
+//       what is observed) goes by another backend of the same groups, `host`.
 // Why:  no decision of sharding is taken here: which buffers, when and on which group is the engine's.
 //
-// Order of sums: every backend here adds contributions in ascending order of the group's ranks, each addition
+// Order of sums: every backend but NCCL's adds contributions in ascending order of the group's ranks, each addition
 // rounded to the element type. So a result does not depend on layout, message size or timing, and all ranks
-// hold the same bits.
+// hold the same bits. NCCL has its own order.
 #ifndef REFERENCE_BACKENDS_BACKEND_H
 #define REFERENCE_BACKENDS_BACKEND_H
 
 #include "harness/protocol/error.h"
-#include "kernels/kernels.h"
+#include "kernels/device.h"
 
 enum reduce_op { REDUCE_SUM, REDUCE_MAX }; // MAX: DTYPE_F64 only; NaN wins
 
@@ -32,7 +32,8 @@ struct backend_group {
 
 struct backend {
     const char *name;
-    const struct kernel_set *(*kernels)(enum dtype storage); // for arrays in this backend's memory
+    const struct device *device; // whose arrays it moves
+    const struct backend *(*host)(void); // of the host's arrays; its groups have the same indices. NULL: itself
 
     // Starts the library; world gets all ranks. Blocking; the launcher bounds it. Errors: the library's.
     bool (*open)(struct backend_group *world, struct error *error);
@@ -57,9 +58,8 @@ struct backend {
     // Advances a request. *done: it has ended and is no longer valid. False: it failed.
     bool (*test)(struct backend_request *request, bool *done, struct error *error);
 
-    void *(*allocate)(size_t bytes); // 64-byte aligned, zeroed; NULL where there is none
-    void (*release)(void *memory);
-    void (*copy)(void *dst, const void *src, size_t bytes); // between this memory and the host's, either way
+    // What the device is asked for from now on comes after the request, which has then ended for the host. NULL: test() until it is done.
+    bool (*follow)(struct backend_request *request, struct error *error);
 };
 
 // All-reduces of up to this many elements send everything to everyone: one exchange instead of two.
@@ -74,9 +74,7 @@ extern const struct backend backend_serial; // exactly one rank
 extern const struct backend backend_mpi;
 extern const struct backend backend_null;   // moves nothing: what communication costs is measured against it, and nothing is ever judged on it
 
-// What `allocate`, `release` and `copy` are where the memory is the host's.
-void *backend_host_allocate(size_t bytes);
-void backend_host_release(void *memory);
-void backend_host_copy(void *dst, const void *src, size_t bytes);
+// The backend of the host's arrays.
+static inline const struct backend *backend_host(const struct backend *b) { return b->host ? b->host() : b; }
 
 #endif

@@ -301,8 +301,7 @@ static bool mpi_test(struct backend_request *r, bool *done, struct error *error)
 }
 
 const struct backend backend_mpi = {
-    .name = "mpi", .kernels = kernels_cpu, .open = mpi_open, .close = mpi_close, .split = mpi_split,
+    .name = "mpi", .device = &device_cpu, .open = mpi_open, .close = mpi_close, .split = mpi_split,
     .all_gather = mpi_all_gather, .reduce_scatter = mpi_reduce_scatter, .all_reduce = mpi_all_reduce,
     .broadcast = mpi_broadcast, .barrier = mpi_barrier, .test = mpi_test,
-    .allocate = backend_host_allocate, .release = backend_host_release, .copy = backend_host_copy,
 };

@@ -74,7 +74,6 @@ static bool null_test(struct backend_request *request, bool *done, struct error 
 }
 
 const struct backend backend_null = {
-    .name = "null", .kernels = kernels_cpu, .open = null_open, .close = null_close, .split = null_split, .all_gather = null_all_gather,
+    .name = "null", .device = &device_cpu, .open = null_open, .close = null_close, .split = null_split, .all_gather = null_all_gather,
     .reduce_scatter = null_reduce_scatter, .all_reduce = null_all_reduce, .broadcast = null_broadcast, .barrier = null_barrier, .test = null_test,
-    .allocate = backend_host_allocate, .release = backend_host_release, .copy = backend_host_copy,
 };

@@ -76,8 +76,7 @@ static bool serial_test(struct backend_request *request, bool *done, struct erro
 }
 
 const struct backend backend_serial = {
-    .name = "serial", .kernels = kernels_cpu, .open = serial_open, .close = serial_close, .split = serial_split,
+    .name = "serial", .device = &device_cpu, .open = serial_open, .close = serial_close, .split = serial_split,
     .all_gather = serial_all_gather, .reduce_scatter = serial_reduce_scatter, .all_reduce = serial_all_reduce,
     .broadcast = serial_broadcast, .barrier = serial_barrier, .test = serial_test,
-    .allocate = backend_host_allocate, .release = backend_host_release, .copy = backend_host_copy,
 };

@@ -46,8 +46,10 @@ static bool add_pieces(const struct engine *e, const struct unit *u, enum observ
         if (!observe_present(e, kind, u->members[p->tensor]))
             continue;
         snprintf(name, sizeof name, "%s/%s", observe_name(kind), e->c->parameters[u->members[p->tensor]].name);
-        if (!tensors_add(set, name, type, 1, &p->length, engine_at(observe_shard(e, u, kind), type, p->at), false))
+        struct tensor *t = tensors_add(set, name, type, 1, &p->length, NULL, false);
+        if (!t)
             return error_set(error, "checkpoint: '%s' twice", name);
+        observe_read(e, u, kind, p->at, p->length, t->data);
     }
     return true;
 }
@@ -116,7 +118,7 @@ static int64_t copy_overlap(struct source *s, const struct index_tensor *t, cons
 }
 
 static bool load_piece(struct engine *e, struct source *s, struct unit *u, enum observe_bit kind, const struct layout_piece *to,
-                       struct error *error)
+                       void *part, struct error *error)
 {
     char name[NAME_BYTES];
     const struct case_parameter *p = &e->c->parameters[u->members[to->tensor]];
@@ -127,7 +129,7 @@ static bool load_piece(struct engine *e, struct source *s, struct unit *u, enum 
         return error_set(error, "%s/index.json: '%s' of %lld elements: found %lld, expected as many", s->folder, name,
                          (long long)p->count, t ? (long long)t->count : 0LL);
     for (int i = 0; i < t->piece_count; i++) {
-        int64_t copied = copy_overlap(s, t, &t->pieces[i], to, observe_dtype(e, kind), observe_shard(e, u, kind), error);
+        int64_t copied = copy_overlap(s, t, &t->pieces[i], to, observe_dtype(e, kind), part, error);
         if (copied < 0)
             return false;
         found += copied;
@@ -136,13 +138,27 @@ static bool load_piece(struct engine *e, struct source *s, struct unit *u, enum 
                                             (long long)found, (long long)to->length, (long long)to->offset);
 }
 
-static bool load_unit(struct engine *e, struct source *s, struct unit *u, enum observe_bit kind, struct error *error)
+static bool load_pieces(struct engine *e, struct source *s, struct unit *u, enum observe_bit kind, void *part, struct error *error)
 {
     const struct layout *l = &u->layout;
     for (int i = l->first_piece[e->mesh.shard]; i < l->first_piece[e->mesh.shard + 1]; i++)
-        if (observe_present(e, kind, u->members[l->pieces[i].tensor]) && !load_piece(e, s, u, kind, &l->pieces[i], error))
+        if (observe_present(e, kind, u->members[l->pieces[i].tensor]) && !load_piece(e, s, u, kind, &l->pieces[i], part, error))
             return false;
     return true;
+}
+
+// What is not in the checkpoint stays as it is.
+static bool load_unit(struct engine *e, struct source *s, struct unit *u, enum observe_bit kind, struct error *error)
+{
+    size_t bytes = (size_t)u->count * dtype_size(observe_dtype(e, kind));
+    void *part = observe_shard(e, u, kind) ? malloc(bytes + 1) : NULL;
+    if (!part)
+        return !observe_shard(e, u, kind) || error_set(error, "no memory to load unit '%s'", u->name);
+    observe_read(e, u, kind, 0, u->count, part);
+    bool ok = load_pieces(e, s, u, kind, part, error);
+    e->home->upload(observe_shard(e, u, kind), part, bytes);
+    free(part);
+    return ok;
 }
 
 bool checkpoint_load(struct engine *e, const char *folder, struct error *error)

@@ -22,10 +22,10 @@ size_t arena_plan_total(const struct arena_plan *p)
     return total;
 }
 
-bool arena_open(struct arena *a, const struct backend *backend, bool host, const struct arena_plan *plan, struct error *error)
+bool arena_open(struct arena *a, const struct device *device, const struct arena_plan *plan, struct error *error)
 {
-    *a = (struct arena){.backend = backend, .host = host, .plan = *plan, .size = arena_plan_total(plan)};
-    a->base = host ? backend_host_allocate(a->size) : backend->allocate(a->size);
+    *a = (struct arena){.device = device, .plan = *plan, .size = arena_plan_total(plan)};
+    a->base = device->allocate(a->size);
     return a->base || error_set(error, "no memory for %zu bytes", a->size);
 }
 
@@ -54,9 +54,7 @@ bool arena_check(const struct arena *a, struct error *error)
 
 void arena_close(struct arena *a)
 {
-    if (a->base && a->host)
-        backend_host_release(a->base);
-    else if (a->base)
-        a->backend->release(a->base);
+    if (a->base)
+        a->device->release(a->base);
     a->base = NULL;
 }

@@ -8,15 +8,14 @@
 #ifndef REFERENCE_ENGINE_ARENA_H
 #define REFERENCE_ENGINE_ARENA_H
 
-#include "reference/backends/backend.h"
+#include "kernels/device.h"
 
 enum arena_tag { ARENA_PARAM, ARENA_GRAD, ARENA_OPTIM, ARENA_UNSHARDED, ARENA_ACT, ARENA_COMM, ARENA_TAGS };
 
 struct arena_plan { size_t bytes[ARENA_TAGS]; };
 
 struct arena {
-    const struct backend *backend;
-    bool host;                // memory of the host even where the backend has a device
+    const struct device *device;
     char *base;
     size_t size, used;
     struct arena_plan plan, taken;
@@ -30,7 +29,7 @@ size_t arena_rounded(size_t bytes);
 void arena_plan_add(struct arena_plan *p, enum arena_tag tag, int64_t count, size_t size);
 size_t arena_plan_total(const struct arena_plan *p);
 
-bool arena_open(struct arena *a, const struct backend *backend, bool host, const struct arena_plan *plan, struct error *error);
+bool arena_open(struct arena *a, const struct device *device, const struct arena_plan *plan, struct error *error);
 // 64-byte aligned, zeroed at first; NULL with the error set if the plan does not hold it.
 void *arena_take(struct arena *a, enum arena_tag tag, int64_t count, size_t size, struct error *error);
 // Taken equals planned, tag by tag. Errors: the tag and both figures.

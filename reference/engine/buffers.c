@@ -122,6 +122,8 @@ bool buffers_pack(const struct engine *e)
     return buffers_reorder(e) || (buffers_accumulate(e) ? e->accumulation : e->compute) != e->reduce;
 }
 
+bool buffers_cast_at_home(const struct engine *e) { return e->offload && !e->on->host && e->parameter != e->compute; }
+
 // ---- taking ----
 
 static bool take(struct arena *a, enum arena_tag tag, int64_t count, enum dtype type, void **out, struct error *error)
@@ -203,13 +205,20 @@ static bool take_communication(struct engine *e, struct error *error)
            (!buffers_pack(e) || take(&e->device, ARENA_COMM, full, e->reduce, &r->packed, error)) &&
            (e->mesh.shards == 1 || take(&e->device, ARENA_COMM, part * e->mesh.shards, e->reduce, &r->work, error)) &&
            (e->mesh.replicas == 1 || take(&e->device, ARENA_COMM, replica, e->reduce, &r->replica_work, error)) &&
-           (!e->offload || take(&e->host, ARENA_COMM, part, e->reduce, &r->staging, error));
+           (!e->offload || take(&e->host, ARENA_COMM, part, e->reduce, &r->staging, error)) &&
+           (!buffers_cast_at_home(e) || take(&e->host, ARENA_COMM, part, e->compute, &e->cast_staging, error));
 }
 
 static bool take_bytes(struct engine *e, size_t bytes, void **out, struct error *error)
 {
     *out = arena_take(&e->device, ARENA_ACT, (int64_t)bytes, 1, error);
     return *out != NULL;
+}
+
+static bool take_numbers(struct engine *e, struct error *error)
+{
+    e->loss = arena_take(&e->device, ARENA_ACT, 2, sizeof *e->loss, error);
+    return e->loss != NULL;
 }
 
 static bool take_activation(struct engine *e, struct activation *a, void *shared_saved, struct error *error)
@@ -245,9 +254,10 @@ static bool take_activations(struct engine *e, struct error *error)
         !(take_bytes(e, saved, &shared, error) && take_bytes(e, out, &e->recomputed, error)))
         return false;
     for (int i = 0; i < e->activation_count; i++)
-        if (!take_activation(e, &e->activations[i], shared, error))
+        if (!take_activation(e, &e->activations[i], shared, error) ||
+            (!e->on->host && !take_bytes(e, model_batch_bytes(e->c, rows), &e->activations[i].batch_memory, error)))
             return false;
-    return take_bytes(e, out, &e->ping, error) && take_bytes(e, out, &e->pong, error) &&
+    return take_bytes(e, out, &e->ping, error) && take_bytes(e, out, &e->pong, error) && take_numbers(e, error) &&
            take_bytes(e, model_scratch_bytes(m, rows), &e->scratch, error);
 }
 
@@ -255,7 +265,7 @@ bool buffers_create(struct engine *e, struct error *error)
 {
     struct arena_plan device = {{0}}, host = {{0}};
     predict_memory(e, &device, &host);
-    if (!arena_open(&e->device, e->backend, false, &device, error) || !arena_open(&e->host, e->backend, true, &host, error) ||
+    if (!arena_open(&e->device, e->on, &device, error) || !arena_open(&e->host, &device_cpu, &host, error) ||
         !take_communication(e, error))
         return false;
     for (int i = 0; i < e->unit_count; i++)

@@ -25,6 +25,8 @@ int buffers_gradient_turns(const struct engine *e);
 bool buffers_pack(const struct engine *e);
 // The shards of a gather arrive in another order than that of the full buffer.
 bool buffers_reorder(const struct engine *e);
+// Shards that are cast on their way from the host to a device are cast in a buffer of the host.
+bool buffers_cast_at_home(const struct engine *e);
 
 // Takes everything from the arenas. Errors: no memory; a figure that is not the predicted one.
 bool buffers_create(struct engine *e, struct error *error);

@@ -9,23 +9,34 @@
 #include "reference/engine/engine.h"
 #include "reference/engine/fault.h"
 
-static void add_piece(const struct engine *e, const struct unit *u, const struct layout_piece *p, double *norm)
+// Pieces whose norms are asked for together: a device answers once for all of them.
+enum { PIECES = 64 };
+struct pieces { int count; const void *at[PIECES]; int64_t lengths[PIECES]; double norm; };
+
+static void add_norms(const struct engine *e, struct pieces *s)
 {
-    const struct kernel_set *k = kernels_cpu(e->gradient);
-    const void *piece = engine_at(u->gradient, e->gradient, p->at);
-    switch (e->c->clip) {
-    case CLIP_L1: *norm += k->norm_l1(p->length, piece); break;
-    case CLIP_L2: *norm += k->norm_l2_squared(p->length, piece); break;
-    default: {
-        double largest = k->norm_linf(p->length, piece);
-        *norm = largest > *norm || largest != largest ? largest : *norm;
-    }
-    }
+    static const enum device_norm norms[] = {[CLIP_L1] = DEVICE_NORM_L1, [CLIP_L2] = DEVICE_NORM_L2_SQUARED, [CLIP_LINF] = DEVICE_NORM_LINF};
+    double values[PIECES];
+    e->home->norms(norms[e->c->clip], e->gradient, s->count, s->at, s->lengths, values);
+    for (int i = 0; i < s->count; i++)
+        if (e->c->clip != CLIP_LINF)
+            s->norm += values[i];
+        else
+            s->norm = values[i] > s->norm || values[i] != values[i] ? values[i] : s->norm;
+    s->count = 0;
+}
+
+static void add_piece(const struct engine *e, const struct unit *u, const struct layout_piece *p, struct pieces *s)
+{
+    s->at[s->count] = engine_at(u->gradient, e->gradient, p->at);
+    s->lengths[s->count++] = p->length;
+    if (s->count == PIECES)
+        add_norms(e, s);
 }
 
 static double own_norm(const struct engine *e)
 {
-    double norm = 0;
+    struct pieces pieces = {0};
     for (int i = 0; i < e->unit_count; i++) {
         const struct unit *u = &e->units[i];
         const struct layout *l = &u->layout;
@@ -33,9 +44,10 @@ static double own_norm(const struct engine *e)
             continue;
         for (int p = l->first_piece[e->mesh.shard]; p < l->first_piece[e->mesh.shard + 1]; p++)
             if (u->has_gradient && engine_trains(e, u->members[l->pieces[p].tensor]))
-                add_piece(e, u, &l->pieces[p], &norm);
+                add_piece(e, u, &l->pieces[p], &pieces);
     }
-    return norm;
+    add_norms(e, &pieces);
+    return pieces.norm;
 }
 
 bool engine_clip(struct engine *e, double *norm, struct error *error)
@@ -54,6 +66,6 @@ bool engine_clip(struct engine *e, double *norm, struct error *error)
         return true; // within the limit, or a step that will be skipped
     for (int i = 0; i < e->unit_count; i++)
         if (e->units[i].has_gradient)
-            kernels_cpu(e->gradient)->scale(e->units[i].count, factor, e->units[i].gradient);
+            e->home->kernels(e->gradient)->scale(e->units[i].count, factor, e->units[i].gradient);
     return true;
 }

@@ -87,10 +87,11 @@ bool comm_open_near(struct comm *c, int ranks, struct error *error)
 }
 
 // Books a collective that has been started.
-static bool book(struct comm *c, struct comm_request *r, enum comm_kind kind, enum dtype type, int64_t count, struct error *error)
+static bool book(struct comm *c, const struct backend *backend, struct comm_request *r, enum comm_kind kind, enum dtype type, int64_t count, struct error *error)
 {
     if (c->in_flight == COMM_IN_FLIGHT)
         return error_set(error, "more than %d collectives in flight", COMM_IN_FLIGHT);
+    r->backend = backend;
     r->kind = kind;
     r->count = count;
     r->active = r->unneeded = true;
@@ -106,7 +107,7 @@ bool comm_all_gather(struct comm *c, enum dtype type, const void *send, void *re
 {
     const struct backend_group *g = &c->groups->shard;
     return c->world->backend->all_gather(g, type, send, recv, counts, starts, &r->request, error) &&
-           book(c, r, COMM_ALL_GATHER, type, starts[g->size - 1] + counts[g->size - 1], error);
+           book(c, c->world->backend, r, COMM_ALL_GATHER, type, starts[g->size - 1] + counts[g->size - 1], error);
 }
 
 bool comm_near_gather(struct comm *c, enum dtype type, const void *send, void *recv, const int64_t *counts, const int64_t *starts,
@@ -114,7 +115,7 @@ bool comm_near_gather(struct comm *c, enum dtype type, const void *send, void *r
 {
     const struct backend_group *g = c->near;
     return c->world->backend->all_gather(g, type, send, recv, counts, starts, &r->request, error) &&
-           book(c, r, COMM_NEAR_GATHER, type, starts[g->size - 1] + counts[g->size - 1], error);
+           book(c, c->world->backend, r, COMM_NEAR_GATHER, type, starts[g->size - 1] + counts[g->size - 1], error);
 }
 
 bool comm_reduce_scatter(struct comm *c, enum dtype type, const void *send, void *work, const int64_t *counts,
@@ -122,7 +123,7 @@ bool comm_reduce_scatter(struct comm *c, enum dtype type, const void *send, void
 {
     const struct backend_group *g = &c->groups->shard;
     return c->world->backend->reduce_scatter(g, type, send, work, counts, starts, &r->request, error) &&
-           book(c, r, COMM_REDUCE_SCATTER, type, starts[g->size - 1] + counts[g->size - 1], error);
+           book(c, c->world->backend, r, COMM_REDUCE_SCATTER, type, starts[g->size - 1] + counts[g->size - 1], error);
 }
 
 bool comm_all_reduce(struct comm *c, enum dtype type, void *values, void *work, int64_t count, struct comm_request *r,
@@ -130,7 +131,7 @@ bool comm_all_reduce(struct comm *c, enum dtype type, void *values, void *work, 
 {
     const struct backend_group *g = FAULT(all_reduced_not_scattered) && c->groups->mesh.replicas == 1 ? &c->groups->shard : &c->groups->replicate;
     return c->world->backend->all_reduce(g, type, REDUCE_SUM, values, work, count, &r->request, error) &&
-           book(c, r, COMM_ALL_REDUCE, type, count, error);
+           book(c, c->world->backend, r, COMM_ALL_REDUCE, type, count, error);
 }
 
 static bool fail(const struct comm *c, const struct comm_request *r, double seconds, struct error *error)
@@ -145,8 +146,8 @@ bool comm_progress(struct comm *c, bool computed, struct error *error)
     c->computations += computed;
     for (int i = 0; i < c->in_flight; i++) {
         struct comm_request *r = c->requests[i];
-        bool done;
-        if (!c->world->backend->test(r->request, &done, error))
+        bool done = false;
+        if (!r->backend->follow && !r->backend->test(r->request, &done, error))
             return error_set(error, "rank %d: %s failed", c->world->all.rank, comm_kind_name(r->kind));
         if (done)
             r->active = false;
@@ -157,11 +158,24 @@ bool comm_progress(struct comm *c, bool computed, struct error *error)
     return true;
 }
 
+static bool follow(struct comm *c, struct comm_request *r, struct error *error)
+{
+    int kept = 0;
+    for (int i = 0; i < c->in_flight; i++)
+        if (c->requests[i] != r)
+            c->requests[kept++] = c->requests[i];
+    c->in_flight = kept;
+    r->active = false;
+    return r->backend->follow(r->request, error) || error_set(error, "rank %d: %s failed", c->world->all.rank, comm_kind_name(r->kind));
+}
+
 bool comm_wait(struct comm *c, struct comm_request *r, struct error *error)
 {
     double limit = 0;
     c->counts[r->kind].overlapped += r->unneeded && c->computations > r->computations;
     r->unneeded = false;
+    if (r->active && r->backend->follow)
+        return follow(c, r, error);
     for (int64_t tests = 0; r->active; tests++) {
         if (!comm_progress(c, false, error))
             return false;
@@ -176,22 +190,42 @@ bool comm_wait(struct comm *c, struct comm_request *r, struct error *error)
     return true;
 }
 
+static const struct backend *host_of(const struct comm *c) { return backend_host(c->world->backend); }
+
 bool comm_scalars(struct comm *c, const struct backend_group *g, enum reduce_op op, double *values, int count, struct error *error)
 {
     struct comm_request r;
     if (g->size == 1)
         return true;
-    return c->world->backend->all_reduce(g, DTYPE_F64, op, values, c->world->scalar_work, count, &r.request, error) &&
-           book(c, &r, COMM_ALL_REDUCE, DTYPE_F64, count, error) && comm_wait(c, &r, error);
+    return host_of(c)->all_reduce(g, DTYPE_F64, op, values, c->world->scalar_work, count, &r.request, error) &&
+           book(c, host_of(c), &r, COMM_ALL_REDUCE, DTYPE_F64, count, error) && comm_wait(c, &r, error);
 }
 
-bool comm_broadcast(struct comm *c, enum dtype type, void *values, int64_t count, struct error *error)
+static bool broadcast(struct comm *c, const struct backend *backend, enum dtype type, void *values, int64_t count, struct error *error)
 {
     struct comm_request r;
     if (c->world->all.size == 1)
         return true;
-    return c->world->backend->broadcast(&c->world->all, type, values, count, 0, &r.request, error) &&
-           book(c, &r, COMM_BROADCAST, type, count, error) && comm_wait(c, &r, error);
+    return backend->broadcast(&c->world->all, type, values, count, 0, &r.request, error) &&
+           book(c, backend, &r, COMM_BROADCAST, type, count, error) && comm_wait(c, &r, error);
+}
+
+bool comm_broadcast(struct comm *c, enum dtype type, void *values, int64_t count, struct error *error)
+{
+    return broadcast(c, host_of(c), type, values, count, error);
+}
+
+bool comm_broadcast_on(struct comm *c, const struct device *device, enum dtype type, void *values, int64_t count, struct error *error)
+{
+    return broadcast(c, device->host ? host_of(c) : c->world->backend, type, values, count, error);
+}
+
+bool comm_gather_hosts(struct comm *c, enum dtype type, const void *send, void *recv, const int64_t *counts, const int64_t *starts, struct error *error)
+{
+    const struct backend_group *g = &c->groups->shard;
+    struct comm_request r;
+    return host_of(c)->all_gather(g, type, send, recv, counts, starts, &r.request, error) &&
+           book(c, host_of(c), &r, COMM_ALL_GATHER, type, starts[g->size - 1] + counts[g->size - 1], error) && comm_wait(c, &r, error);
 }
 
 bool comm_barrier(struct comm *c, struct error *error)
@@ -199,6 +233,6 @@ bool comm_barrier(struct comm *c, struct error *error)
     struct comm_request r;
     if (c->world->all.size == 1)
         return true;
-    return c->world->backend->barrier(&c->world->all, &r.request, error) && book(c, &r, COMM_BARRIER, DTYPE_F32, 0, error) &&
+    return host_of(c)->barrier(&c->world->all, &r.request, error) && book(c, host_of(c), &r, COMM_BARRIER, DTYPE_F32, 0, error) &&
            comm_wait(c, &r, error);
 }

@@ -30,6 +30,7 @@ struct comm_world {
 
 struct comm_request {
     struct backend_request *request;
+    const struct backend *backend;
     enum comm_kind kind;
     int64_t count;
     bool active;              // started and not yet ended
@@ -71,11 +72,15 @@ bool comm_all_reduce(struct comm *c, enum dtype type, void *values, void *work, 
 
 // Tests everything in flight once; computed: a computation has passed since the last call.
 bool comm_progress(struct comm *c, bool computed, struct error *error);
+// Until it has ended; where arrays are a device's, for the device: what it is asked for from now on comes after.
 bool comm_wait(struct comm *c, struct comm_request *r, struct error *error);
 
-// Blocking, for a few numbers (at most COMM_SCALARS) and for the setup.
+// Blocking, of arrays in the host's memory: for a few numbers (at most COMM_SCALARS), the setup and observations.
 bool comm_scalars(struct comm *c, const struct backend_group *g, enum reduce_op op, double *values, int count, struct error *error);
 bool comm_broadcast(struct comm *c, enum dtype type, void *values, int64_t count, struct error *error); // from rank 0, all ranks
+bool comm_gather_hosts(struct comm *c, enum dtype type, const void *send, void *recv, const int64_t *counts, const int64_t *starts, struct error *error); // on the shard group
+// As comm_broadcast, of an array of that device.
+bool comm_broadcast_on(struct comm *c, const struct device *device, enum dtype type, void *values, int64_t count, struct error *error);
 bool comm_barrier(struct comm *c, struct error *error);
 
 double comm_seconds(void); // monotonic clock [s]

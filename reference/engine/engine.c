@@ -64,7 +64,7 @@ static bool allocate_tables(struct engine *e, struct error *error)
 }
 
 // The rank's part of full F32 parameters, which rank 0 tells everybody: ranks may have been initialised differently.
-static bool shard_initial(struct engine *e, struct unit *u, const struct tensors *init, float *full, struct error *error)
+static bool shard_initial(struct engine *e, struct unit *u, const struct tensors *init, float *full, void *part, struct error *error)
 {
     const struct layout *l = &u->layout;
     memset(full, 0, (size_t)l->full_count * sizeof *full);
@@ -81,10 +81,10 @@ static bool shard_initial(struct engine *e, struct unit *u, const struct tensors
     for (int i = l->first_piece[e->mesh.shard]; i < l->first_piece[e->mesh.shard + 1]; i++) {
         const struct layout_piece *p = &l->pieces[i];
         kernels_cast(p->length, DTYPE_F32, full + l->tensor_offset[p->tensor] + p->offset, e->parameter,
-                     engine_at(u->shard, e->parameter, p->at));
+                     engine_at(part, e->parameter, p->at));
     }
-    for (int64_t i = u->count - layout_padding(l, e->mesh.shard); i < u->count && FAULT(padding_dirty); i++)
-        dtype_set(e->parameter, u->shard, i, 1);
+    kernels_fill(layout_padding(l, e->mesh.shard), e->parameter, engine_at(part, e->parameter, u->count - layout_padding(l, e->mesh.shard)), FAULT(padding_dirty));
+    e->home->upload(u->shard, part, (size_t)u->count * dtype_size(e->parameter));
     return true;
 }
 
@@ -94,10 +94,12 @@ static bool initialise(struct engine *e, const struct tensors *init, struct erro
     for (int i = 0; i < e->unit_count; i++)
         most = e->units[i].layout.full_count > most ? e->units[i].layout.full_count : most;
     float *full = malloc((size_t)(most ? most : 1) * sizeof *full);
-    bool ok = full || error_set(error, "no memory for %lld parameters", (long long)most);
+    void *part = malloc((size_t)(most ? most : 1) * dtype_size(e->parameter));
+    bool ok = (full && part) || error_set(error, "no memory for %lld parameters", (long long)most);
     for (int i = 0; ok && i < e->unit_count; i++)
-        ok = shard_initial(e, &e->units[i], init, full, error);
+        ok = shard_initial(e, &e->units[i], init, full, part, error);
     free(full);
+    free(part);
     return ok && gather_residents(e, error);
 }
 
@@ -105,9 +107,10 @@ bool engine_open(struct engine *e, const struct fsdp_case *c, struct comm_world 
                  const struct tensors *init, struct error *error)
 {
     const char *reason = engine_unsupported(c);
-    *e = (struct engine){.c = c, .data = data, .backend = world->backend, .rank = world->all.rank, .ranks = world->all.size,
+    *e = (struct engine){.c = c, .data = data, .on = world->backend->device, .rank = world->all.rank, .ranks = world->all.size,
                          .tokens_step = -1, .offload = c->sharding.offload == OFFLOAD_CPU,
                          .layout = c->sharding.layout == SHARD_ANY ? SHARD_PER_PARAMETER : c->sharding.layout};
+    e->home = e->offload ? &device_cpu : e->on;
     if (reason)
         return error_set(error, "%s", reason);
     choose_types(e);
@@ -116,7 +119,7 @@ bool engine_open(struct engine *e, const struct fsdp_case *c, struct comm_world 
     if (ok)
         e->mesh = e->comm.groups->mesh;
     ok = ok && (!c->sharding.reshard_ranks || comm_open_near(&e->comm, c->sharding.reshard_ranks, error));
-    ok = ok && allocate_tables(e, error) && model_create(&e->model, c, e->compute, error) && units_create(e, error) &&
+    ok = ok && allocate_tables(e, error) && model_create_on(&e->model, c, e->on, e->compute, error) && units_create(e, error) &&
          buffers_create(e, error) && initialise(e, init, error);
     if (!ok)
         engine_close(e);
@@ -142,7 +145,7 @@ void engine_close(struct engine *e)
 static bool broadcast_again(struct engine *e, struct error *error)
 {
     for (int i = 0; i < e->unit_count && e->mesh.shards == 1; i++)
-        if (!comm_broadcast(&e->comm, e->parameter, e->units[i].shard, e->units[i].count, error))
+        if (!comm_broadcast_on(&e->comm, e->home, e->parameter, e->units[i].shard, e->units[i].count, error))
             return false;
     return true;
 }

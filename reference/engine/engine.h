@@ -78,6 +78,7 @@ struct activation {
     void **saved;              // [call_count] what backward needs; one shared with activation checkpointing
     const float **x;           // [parameter_count] see model_batch_at
     struct model_batch batch;
+    void *batch_memory;        // the batch on a device that is not the host, else NULL
     double share;              // the rank's loss counted in the global loss, for each unit of weighted loss
     bool pending;              // a forward waits for its backward
 };
@@ -99,7 +100,7 @@ struct loss_scale { double value; int good_steps; };
 struct engine {
     const struct fsdp_case *c;
     const struct tensors *data;
-    const struct backend *backend;
+    const struct device *on, *home; // where arrays in use lie, and those at rest: the host with offload
     struct comm comm;
     struct mesh mesh;
     int rank, ranks;
@@ -122,6 +123,7 @@ struct engine {
     struct arena device, host; // host: shards, gradients and states with offload
     struct pool parameter_pool, gradient_pool;
     void *gather_buffer;       // (largest full_count) compute type: where resident units are gathered
+    void *cast_staging;        // (largest part) compute type, host memory: with offload to a device, where a shard is cast before it goes there
     struct reduction reduction;
 
     int64_t rows_first, rows_end; // of the global batch
@@ -130,6 +132,7 @@ struct engine {
     void *ping, *pong;         // gradients of activations, and outputs in eval
     void *recomputed;          // outputs in recomputation
     void *scratch;
+    double *loss;              // [2] on the device: of the forward, and of a recomputation, which nobody reads
     const void **parameters;   // [parameter_count] what the model reads
     void **gradients;          // [parameter_count] what it adds to
 
@@ -186,9 +189,6 @@ bool update_parameters(struct engine *e, struct error *error);
 void predict_memory(const struct engine *e, struct arena_plan *device, struct arena_plan *host);
 // precision.c
 enum dtype precision_wider(enum dtype a, enum dtype b);
-// to (+)= round(sum / divisor) * factor; the quotient is rounded to the sum's type.
-void precision_mean(int64_t count, enum dtype sum_type, const void *sum, double divisor, double factor, enum dtype to_type,
-                    void *to, bool add);
 // units.c
 bool units_create(struct engine *e, struct error *error);
 void units_free(struct engine *e);

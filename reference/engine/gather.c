@@ -7,9 +7,6 @@
 //       With reshard_ranks k a drop after forward keeps this rank's part of k, a run of whole shards (so that it needs no padding of
 //       its own), and the next gather of the unit is among the k ranks that have all parts; parameters that change forget them.
 //       With offload the shard lies in host memory and is copied to the device first.
-#include <stdlib.h>
-#include <string.h>
-
 #include "reference/engine/engine.h"
 #include "reference/engine/fault.h"
 
@@ -40,14 +37,19 @@ static bool take_buffers(struct engine *e, struct unit *u, struct error *error)
 static const void *own_part(struct engine *e, struct unit *u)
 {
     void *place = engine_at(u->concatenated, e->compute, u->layout.starts[e->mesh.shard]);
-    if (e->parameter != e->compute)
-        kernels_cast(u->count, e->parameter, u->shard, e->compute, place);
-    else if (e->offload)
-        e->backend->copy(place, u->shard, (size_t)u->count * dtype_size(e->compute));
-    else if (e->mesh.shards == 1 && place != u->shard)
-        memcpy(place, u->shard, (size_t)u->count * dtype_size(e->compute));
-    else
+    size_t bytes = (size_t)u->count * dtype_size(e->compute);
+    if (e->parameter != e->compute && e->cast_staging) {
+        e->home->cast(u->count, e->parameter, u->shard, e->compute, e->cast_staging);
+        e->on->upload(place, e->cast_staging, bytes);
+    } else if (e->parameter != e->compute) {
+        e->on->cast(u->count, e->parameter, u->shard, e->compute, place);
+    } else if (e->offload) {
+        e->on->upload(place, u->shard, bytes);
+    } else if (e->mesh.shards == 1 && place != u->shard) {
+        e->on->copy(place, u->shard, bytes);
+    } else {
         return u->shard;
+    }
     return place;
 }
 
@@ -55,10 +57,11 @@ static const void *own_part(struct engine *e, struct unit *u)
 static bool gather_wide(struct engine *e, struct unit *u, struct error *error)
 {
     struct comm_request r = {0};
-    void *all = calloc((size_t)u->layout.full_count + 1, dtype_size(e->parameter));
+    void *all = e->on->allocate(((size_t)u->layout.full_count + 1) * dtype_size(e->parameter));
     bool ok = comm_all_gather(&e->comm, e->parameter, u->shard, all, u->layout.counts, u->layout.starts, &r, error) && comm_wait(&e->comm, &r, error);
-    kernels_cast(u->layout.full_count, e->parameter, all, e->compute, u->concatenated);
-    free(all);
+    e->on->cast(u->layout.full_count, e->parameter, all, e->compute, u->concatenated);
+    ok = e->on->finish(error) && ok;
+    e->on->release(all);
     return ok;
 }
 
@@ -89,8 +92,8 @@ static void copy_out(struct engine *e, const struct unit *u)
     for (int s = 0; s < l->shards; s++)
         for (int i = l->first_piece[s]; i < l->first_piece[s + 1]; i++) {
             const struct layout_piece *p = &l->pieces[i];
-            memcpy(engine_at(u->full, e->compute, l->tensor_offset[p->tensor] + p->offset),
-                   engine_at(u->concatenated, e->compute, l->starts[s] + p->at), (size_t)p->length * dtype_size(e->compute));
+            e->on->copy(engine_at(u->full, e->compute, l->tensor_offset[p->tensor] + p->offset),
+                        engine_at(u->concatenated, e->compute, l->starts[s] + p->at), (size_t)p->length * dtype_size(e->compute));
         }
 }
 
@@ -110,7 +113,7 @@ bool gather_finish(struct engine *e, struct unit *u, struct error *error)
 static void keep_near(struct engine *e, struct unit *u)
 {
     int rank = e->comm.near->rank;
-    memcpy(u->near, engine_at(u->concatenated, e->compute, u->near_starts[rank]), (size_t)u->near_counts[rank] * dtype_size(e->compute));
+    e->on->copy(u->near, engine_at(u->concatenated, e->compute, u->near_starts[rank]), (size_t)u->near_counts[rank] * dtype_size(e->compute));
 }
 
 void gather_drop(struct engine *e, struct unit *u, bool near)

@@ -46,6 +46,8 @@ bool loss_prepare(struct engine *e, int step, int micro, struct activation *a, s
         scale = weight > 0 ? 1 / weight : 0;
     }
     a->share = scale / e->ranks;
+    if (a->batch_memory)
+        model_batch_upload(e->c, e->on, a->batch_memory, a->x, &a->batch);
     a->batch.scale = scale * e->scale.value;
     return true;
 }

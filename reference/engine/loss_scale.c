@@ -10,15 +10,16 @@
 
 bool loss_scale_overflow(struct engine *e, bool *overflow, struct error *error)
 {
-    const struct kernel_set *kernels = kernels_cpu(e->gradient);
     double found = 0;
     *overflow = false;
     if (e->c->precision.loss_scale == LOSS_SCALE_NONE)
         return true;
     for (int i = 0; i < e->unit_count; i++) {
         const struct unit *u = &e->units[i];
-        if (u->has_gradient && !kernels->all_finite(u->count, u->gradient))
-            found = 1;
+        double finite = 1;
+        if (u->has_gradient)
+            e->home->norms(DEVICE_ALL_FINITE, e->gradient, 1, (const void *[]){u->gradient}, &u->count, &finite);
+        found = finite == 1 ? found : 1;
     }
     if (FAULT(skip_not_collective)) {
         *overflow = e->own_overflow;

@@ -38,6 +38,12 @@ void *observe_shard(const struct engine *e, const struct unit *u, enum observe_b
     return kind == OBSERVE_PARAM ? u->shard : is_gradient(kind) ? u->gradient : u->states[state_index(kind)];
 }
 
+void observe_read(const struct engine *e, const struct unit *u, enum observe_bit kind, int64_t first, int64_t n, void *to)
+{
+    enum dtype type = observe_dtype(e, kind);
+    e->home->download(to, engine_at(observe_shard(e, u, kind), type, first), (size_t)n * dtype_size(type));
+}
+
 // The full parameters of resident units are the parameters themselves, not their rounding to the compute type.
 static bool full_is_true(const struct engine *e, enum observe_bit kind)
 {
@@ -54,10 +60,11 @@ double observe_padding(const struct engine *e, enum observe_bit kind)
     double largest = 0;
     for (int i = 0; i < e->unit_count; i++) {
         const struct unit *u = &e->units[i];
-        const void *shard = observe_shard(e, u, kind);
         bool present = is_gradient(kind) ? u->has_gradient : kind == OBSERVE_PARAM || has_state(e, kind);
         for (int64_t at = u->count - layout_padding(&u->layout, e->mesh.shard); present && at < u->count; at++) {
-            double value = fabs(dtype_get(observe_dtype(e, kind), shard, at));
+            double element; // room for any type
+            observe_read(e, u, kind, at, 1, &element);
+            double value = fabs(dtype_get(observe_dtype(e, kind), &element, 0));
             largest = value > largest || value != value ? value : largest;
         }
     }
@@ -92,7 +99,7 @@ static void copy_pieces(const struct engine *e, const struct unit *u, int member
         const struct layout_piece *p = &l->pieces[i];
         if (p->tensor != member)
             continue;
-        memcpy(engine_at(to, type, at), engine_at(observe_shard(e, u, kind), type, p->at), (size_t)p->length * dtype_size(type));
+        observe_read(e, u, kind, p->at, p->length, engine_at(to, type, at));
         at += p->length;
     }
 }
@@ -107,7 +114,7 @@ static bool add_local(const struct engine *e, const struct unit *u, int member, 
     int64_t count = all ? e->c->parameters[parameter].count : pieces_count(e, &u->layout, member);
     struct tensor *t = count ? add(out, e, kind, parameter, 1, &count, error) : NULL;
     if (t && all)
-        memcpy(t->data, engine_at(u->full, type, u->layout.tensor_offset[member]), (size_t)count * dtype_size(type));
+        e->on->download(t->data, engine_at(u->full, type, u->layout.tensor_offset[member]), (size_t)count * dtype_size(type));
     else if (t)
         copy_pieces(e, u, member, kind, t->data);
     return t != NULL || count == 0;
@@ -147,16 +154,13 @@ static bool add_full(const struct engine *e, const struct unit *u, enum observe_
 
 static bool gather_kind(struct engine *e, const struct unit *u, enum observe_bit kind, struct tensors *out, struct error *error)
 {
-    struct comm_request request = {0};
     enum dtype type = observe_dtype(e, kind);
-    const void *shard = observe_shard(e, u, kind);
     void *all = calloc((size_t)u->layout.full_count + 1, dtype_size(type));
     bool ok = all != NULL || error_set(error, "no memory to observe unit '%s'", u->name);
-    if (ok && e->mesh.shards == 1)
-        memcpy(all, shard, (size_t)u->count * dtype_size(type));
-    else
-        ok = ok && comm_all_gather(&e->comm, type, shard, all, u->layout.counts, u->layout.starts, &request, error) &&
-             comm_wait(&e->comm, &request, error);
+    void *own = ok ? engine_at(all, type, u->layout.starts[e->mesh.shard]) : NULL;
+    if (ok)
+        observe_read(e, u, kind, 0, u->count, own);
+    ok = ok && (e->mesh.shards == 1 || comm_gather_hosts(&e->comm, type, own, all, u->layout.counts, u->layout.starts, error));
     ok = ok && (e->rank != 0 || add_full(e, u, kind, all, out, error));
     free(all);
     return ok;

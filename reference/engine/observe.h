@@ -9,8 +9,10 @@
 // kind is one enum observe_bit of case.h. CLIPPED is the gradient as it stands.
 bool observe_present(const struct engine *e, enum observe_bit kind, int parameter);
 enum dtype observe_dtype(const struct engine *e, enum observe_bit kind);
-// The unit's array at rest (count) of that kind.
+// The unit's array at rest (count) of that kind, on the engine's device `home`.
 void *observe_shard(const struct engine *e, const struct unit *u, enum observe_bit kind);
+// n of its elements from `first` on, to the host's memory.
+void observe_read(const struct engine *e, const struct unit *u, enum observe_bit kind, int64_t first, int64_t n, void *to);
 // True where this rank holds the whole of parameters, in the type of the parameters at rest.
 bool observe_holds_all(const struct engine *e, enum observe_bit kind);
 // Largest absolute value in the padding of all shards, gradients and states of a kind.

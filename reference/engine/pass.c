@@ -84,21 +84,20 @@ static struct model_arrays arrays_of(struct engine *e)
 // use: what comes after, USE_BACKWARD keeps the units that backward begins with.
 enum use { USE_BACKWARD_NOW, USE_BACKWARD_LATER, USE_NONE };
 
-static bool forward(struct engine *e, struct activation *a, enum use use, double *loss, struct error *error)
+static bool forward(struct engine *e, struct activation *a, enum use use, struct error *error)
 {
     const struct model *m = &e->model;
     const struct sharding_spec *s = &e->c->sharding;
     struct model_arrays arrays = arrays_of(e);
     bool keep = use != USE_NONE && !s->reshard_after_forward;
     const void *in = NULL;
-    *loss = 0;
     for (int call = 0; call < m->call_count; call++) {
         bool last = call == m->call_count - 1;
         void *out = last ? NULL : use != USE_NONE ? a->outs[call] : call % 2 ? e->pong : e->ping;
         void *saved = use == USE_NONE || s->activation_checkpointing ? NULL : a->saved[call];
         if (!acquire(e, call, 1, s->prefetch_forward, error))
             return false;
-        model_forward(m, call, &a->batch, &arrays, in, out, saved, e->scratch, loss);
+        model_forward(m, call, &a->batch, &arrays, in, out, saved, e->scratch, &e->loss[0]);
         if (!reduce_progress(e, true, error))
             return false;
         if (!keep && !last)
@@ -107,17 +106,24 @@ static bool forward(struct engine *e, struct activation *a, enum use use, double
     }
     if (!keep && use != USE_BACKWARD_NOW)
         drop_all(e, use != USE_NONE);
-    *loss *= a->share;
     return true;
+}
+
+// What the latest forward has come to; asked for as late as can be, since the host waits for it.
+static bool read_loss(struct engine *e, const struct activation *a, double *loss, struct error *error)
+{
+    double sum = 0;
+    e->on->download(&sum, &e->loss[0], sizeof sum);
+    *loss = sum * a->share;
+    return !e->on->failed(error);
 }
 
 // Recomputes what the call saved from its input, which is the output that forward kept.
 static void recompute(struct engine *e, const struct activation *a, int call, const struct model_arrays *arrays)
 {
-    double ignored = 0;
     bool last = call == e->model.call_count - 1;
     const void *in = call ? a->outs[call - 1] : NULL;
-    model_forward(&e->model, call, &a->batch, arrays, in, last ? NULL : e->recomputed, a->saved[call], e->scratch, &ignored);
+    model_forward(&e->model, call, &a->batch, arrays, in, last ? NULL : e->recomputed, a->saved[call], e->scratch, &e->loss[1]);
 }
 
 static bool open_gradients(struct engine *e, int call, struct error *error)
@@ -211,7 +217,7 @@ bool engine_forward(struct engine *e, int step, int micro, int slot, double *los
     if (!a || !loss_prepare(e, step, micro, a, error))
         return false;
     a->pending = true;
-    return forward(e, a, USE_BACKWARD_LATER, loss, error);
+    return forward(e, a, USE_BACKWARD_LATER, error) && read_loss(e, a, loss, error);
 }
 
 bool engine_backward(struct engine *e, int slot, bool sync, struct error *error)
@@ -228,15 +234,16 @@ bool engine_micro(struct engine *e, int step, int micro, bool sync, double *loss
     struct activation *a = &e->activations[e->activation_count - 1];
     if (FAULT(gathered_in_every_microbatch) && !gather_residents(e, error))
         return false;
-    if (!loss_prepare(e, step, micro, a, error) || !forward(e, a, USE_BACKWARD_NOW, loss, error))
+    if (!loss_prepare(e, step, micro, a, error) || !forward(e, a, USE_BACKWARD_NOW, error))
         return false;
     if (e->at_backward)
         e->at_backward(e->at_backward_context, step);
-    return backward(e, a, sync, error);
+    return backward(e, a, sync, error) && read_loss(e, a, loss, error);
 }
 
 bool engine_eval(struct engine *e, int step, int micro, double *loss, struct error *error)
 {
-    struct activation a = {.x = e->activations[e->activation_count - 1].x};
-    return loss_prepare(e, step, micro, &a, error) && forward(e, &a, USE_NONE, loss, error);
+    const struct activation *last = &e->activations[e->activation_count - 1];
+    struct activation a = {.x = last->x, .batch_memory = last->batch_memory};
+    return loss_prepare(e, step, micro, &a, error) && forward(e, &a, USE_NONE, error) && read_loss(e, &a, loss, error);
 }

@@ -8,7 +8,7 @@
 //   OPTIM      states sum_u k p_u
 //   UNSHARDED  c (root + turns * largest other unit) for parameters, the same for gradients; or c sum_u P_u without
 //              resharding after forward; + c sum_u of this rank's part of k of P_u with reshard_ranks k; + a sum_u P_u where gradients wait for a synchronisation
-//   ACT        microbatches in flight * (outputs + saved), two gradients of activations, scratch
+//   ACT        microbatches in flight * (outputs + saved; and the batch, on a device that is not the host), two gradients of activations, scratch, two numbers
 //   COMM       what is sent or received in another order or type; S parts of the largest unit for its sum
 #include "reference/engine/buffers.h"
 #include "reference/engine/fault.h"
@@ -64,6 +64,7 @@ static void predict_shared(const struct engine *e, struct arena_plan *device, st
     arena_plan_add(device, ARENA_COMM, e->mesh.shards > 1 ? p * e->mesh.shards : 0, r);
     arena_plan_add(device, ARENA_COMM, e->mesh.replicas > 1 ? replica : 0, r);
     arena_plan_add(host, ARENA_COMM, e->offload ? p : 0, r);
+    arena_plan_add(host, ARENA_COMM, buffers_cast_at_home(e) ? p : 0, c);
 }
 
 static void predict_activations(const struct engine *e, struct arena_plan *device)
@@ -80,6 +81,9 @@ static void predict_activations(const struct engine *e, struct arena_plan *devic
             arena_plan_add(device, ARENA_ACT, checkpointing ? 0 : s, 1);
         }
     }
+    for (int i = 0; i < e->activation_count && !e->on->host; i++)
+        arena_plan_add(device, ARENA_ACT, (int64_t)model_batch_bytes(e->c, rows), 1);
+    arena_plan_add(device, ARENA_ACT, 2, sizeof *e->loss);
     arena_plan_add(device, ARENA_ACT, checkpointing ? saved : 0, 1);
     for (int i = 0; i < 2 + checkpointing; i++)
         arena_plan_add(device, ARENA_ACT, out, 1);

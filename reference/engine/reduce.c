@@ -8,8 +8,6 @@
 // Why:  accumulation happens on full gradients in the wider of compute and reduce type, so that microbatches without
 //       synchronisation lose nothing in a narrow type, or on sharded gradients, already means, where every microbatch synchronises.
 // Source: Rajbhandari et al. 2020, arXiv:1910.02054, section 5 (reduce-scatter); Zhao et al. 2023, arXiv:2304.11277, 3.3 and 4.4.
-#include <string.h>
-
 #include "reference/engine/engine.h"
 #include "reference/engine/fault.h"
 
@@ -46,7 +44,7 @@ static bool take_gradient(struct engine *e, struct unit *u, struct error *error)
 bool reduce_open(struct engine *e, struct unit *u, struct error *error)
 {
     if (FAULT(reuse_keeps_last_call) && u->full_gradient && !u->root)
-        memset(u->full_gradient, 0, (size_t)u->layout.full_count * dtype_size(e->compute));
+        e->on->clear(u->full_gradient, (size_t)u->layout.full_count * dtype_size(e->compute));
     if (u->full_gradient || !trains_any(e, u))
         return true;
     bool in_place = accumulates_in_place(e, u);
@@ -55,7 +53,7 @@ bool reduce_open(struct engine *e, struct unit *u, struct error *error)
     else if (!take_gradient(e, u, error))
         return false;
     if (in_place ? !u->has_accumulated || FAULT(accumulation_overwrites) : !FAULT(dirty_gradient_buffer))
-        memset(u->full_gradient, 0, (size_t)u->layout.full_count * dtype_size(e->compute));
+        e->on->clear(u->full_gradient, (size_t)u->layout.full_count * dtype_size(e->compute));
     for (int m = 0; m < u->member_count; m++) {
         int i = u->members[m];
         e->gradients[i] = e->frozen[i] && !FAULT(frozen_still_trains) ? NULL : engine_at(u->full_gradient, e->compute, u->layout.tensor_offset[m]);
@@ -77,9 +75,9 @@ static void accumulate(struct engine *e, struct unit *u)
     if (accumulates_in_place(e, u))
         ; // the model has added to it already
     else if (overwrite)
-        kernels_cast(count, e->compute, u->full_gradient, e->accumulation, u->accumulated);
+        e->on->cast(count, e->compute, u->full_gradient, e->accumulation, u->accumulated);
     else
-        kernels_accumulate(count, e->compute, u->full_gradient, e->accumulation, u->accumulated);
+        e->on->accumulate(count, e->compute, u->full_gradient, e->accumulation, u->accumulated);
     u->has_accumulated = true;
 }
 
@@ -91,14 +89,14 @@ static void *in_order(struct engine *e, const struct unit *u, enum dtype type, v
     if (layout_concatenation_is_full(l)) {
         if (type == e->reduce)
             return gradient;
-        kernels_cast(l->full_count, type, gradient, e->reduce, r->packed);
+        e->on->cast(l->full_count, type, gradient, e->reduce, r->packed);
         return r->packed;
     }
     for (int s = 0; s < l->shards; s++)
         for (int i = l->first_piece[s]; i < l->first_piece[s + 1]; i++) {
             const struct layout_piece *p = &l->pieces[i];
-            kernels_cast(p->length, type, engine_at(gradient, type, l->tensor_offset[p->tensor] + p->offset), e->reduce,
-                         engine_at(r->packed, e->reduce, l->starts[s] + p->at));
+            e->on->cast(p->length, type, engine_at(gradient, type, l->tensor_offset[p->tensor] + p->offset), e->reduce,
+                        engine_at(r->packed, e->reduce, l->starts[s] + p->at));
         }
     return r->packed;
 }
@@ -159,7 +157,7 @@ bool reduce_close(struct engine *e, struct unit *u, bool sync, struct error *err
         e->has_gradient[i] |= e->used[i] && (!e->frozen[i] || FAULT(frozen_still_trains));
         e->gradients[i] = NULL;
     }
-    e->own_overflow |= FAULT(skip_not_collective) && !kernels_cpu(e->compute)->all_finite(u->layout.full_count, u->full_gradient);
+    e->own_overflow |= FAULT(skip_not_collective) && !e->on->kernels(e->compute)->all_finite(u->layout.full_count, u->full_gradient);
     if (u->accumulated)
         accumulate(e, u);
     if (FAULT(barrier_after_each_unit) && !comm_barrier(&e->comm, error))
@@ -208,10 +206,11 @@ static void clear_tied(const struct engine *e, const struct unit *u)
     for (int i = l->first_piece[e->mesh.shard]; i < l->first_piece[e->mesh.shard + 1]; i++)
         for (int p = 0; p < e->c->parameter_count; p++)
             if (e->c->parameters[p].tied_to == u->members[l->pieces[i].tensor])
-                kernels_fill(l->pieces[i].length, e->gradient, engine_at(u->gradient, e->gradient, l->pieces[i].at), 0);
+                e->home->fill(l->pieces[i].length, e->gradient, engine_at(u->gradient, e->gradient, l->pieces[i].at), 0);
 }
 
-// The sum becomes a mean and joins the gradient at rest.
+// The sum becomes a mean and joins the gradient at rest. The division comes after the sum and is a true division, rounded to the reduce type, so that sums that are
+// multiples of N give exact means for every N; the loss scale is taken out after the conversion to the gradient's type, where it cannot underflow.
 static void join(struct engine *e)
 {
     struct reduction *r = &e->reduction;
@@ -219,17 +218,17 @@ static void join(struct engine *e)
     const void *sum = r->result;
     if (e->offload) {
         if (!FAULT(offload_copies_late))
-            e->backend->copy(r->staging, sum, (size_t)u->count * dtype_size(e->reduce));
+            e->on->download(r->staging, sum, (size_t)u->count * dtype_size(e->reduce));
         sum = r->staging;
     }
     bool add = u->has_gradient && !FAULT(synchronised_overwrites) && !(FAULT(offload_overwrites) && e->offload);
     if (FAULT(mean_taken_again) && add)
-        kernels_cpu(e->gradient)->scale(u->count, 1.0 / e->ranks, u->gradient);
-    precision_mean(u->count, e->reduce, sum, divisor(e), 1 / e->scale.value, e->gradient, u->gradient, add);
+        e->home->kernels(e->gradient)->scale(u->count, 1.0 / e->ranks, u->gradient);
+    e->home->mean(u->count, e->reduce, sum, divisor(e), 1 / e->scale.value, e->gradient, u->gradient, add);
     if (FAULT(tied_trains_on_first_shard) && e->mesh.shard > 0)
         clear_tied(e, u);
     if (FAULT(offload_copies_late) && e->offload)
-        e->backend->copy(r->staging, r->result, (size_t)u->count * dtype_size(e->reduce));
+        e->on->download(r->staging, r->result, (size_t)u->count * dtype_size(e->reduce));
     u->has_gradient = true;
     u->has_accumulated = false;
     u->full_gradient = NULL;

@@ -30,19 +30,20 @@ static void update_run(struct engine *e, const struct unit *u, const struct run 
     if (r->length <= 0)
         return;
     if (o->kind == OPTIMIZER_SGD)
-        optim_sgd(types, r->length, o->lr, o->momentum, 0, r->decay, false, r->update, p, g, states[0]);
+        e->home->sgd(types, r->length, o->lr, o->momentum, 0, r->decay, false, r->update, p, g, states[0]);
     else
-        optim_adamw(types, r->length, o->lr, o->beta1, o->beta2, o->eps, r->decay, FAULT(no_bias_correction) ? 1 << 30 : r->update, p, g, states[0], states[1]);
+        e->home->adamw(types, r->length, o->lr, o->beta1, o->beta2, o->eps, r->decay, FAULT(no_bias_correction) ? 1 << 30 : r->update, p, g, states[0], states[1]);
 }
 
 // Rounds an array through a narrower type; only faults do.
-static void narrow(int64_t count, enum dtype type, enum dtype through, void *array)
+static void narrow(const struct engine *e, int64_t count, enum dtype type, enum dtype through, void *array)
 {
-    for (int64_t i = 0; i < count; i++) {
-        double value = dtype_get(type, array, i);
-        dtype_set(through, &value, 0, value);
-        dtype_set(type, array, i, dtype_get(through, &value, 0));
-    }
+    struct error ignored = {""};
+    void *narrowed = e->home->allocate((size_t)count * dtype_size(through));
+    e->home->cast(count, type, array, through, narrowed);
+    e->home->cast(count, through, narrowed, type, array);
+    e->home->finish(&ignored);
+    e->home->release(narrowed);
 }
 
 static void update_unit(struct engine *e, const struct unit *u)
@@ -66,9 +67,9 @@ static void update_unit(struct engine *e, const struct unit *u)
     }
     update_run(e, u, &run);
     if (FAULT(masters_in_compute_type))
-        narrow(u->count, e->parameter, e->compute, u->shard);
+        narrow(e, u->count, e->parameter, e->compute, u->shard);
     for (int s = 0; s < e->state_count && FAULT(states_in_bf16); s++)
-        narrow(u->count, e->state_type, DTYPE_BF16, u->states[s]);
+        narrow(e, u->count, e->state_type, DTYPE_BF16, u->states[s]);
 }
 
 bool update_parameters(struct engine *e, struct error *error)

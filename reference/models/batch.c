@@ -97,6 +97,51 @@ bool model_batch_at(const struct fsdp_case *c, const struct tensors *data, int s
     return false;
 }
 
+// ---- on a device ----
+
+// Adds an array to what is counted or, with a device, copied.
+static const void *move(const struct device *device, struct carve *to, const void *from, int64_t count)
+{
+    enum { ELEMENT = 4 }; // all arrays of a batch are I32 or F32
+    void *place = carve_take(to, count, ELEMENT);
+    if (device != NULL)
+        device->upload(place, from, (size_t)count * ELEMENT);
+    return place;
+}
+
+// Every array of a batch, once.
+static size_t move_all(const struct fsdp_case *c, const struct device *device, void *memory, const float **x, struct model_batch *b)
+{
+    const int64_t rows = b->rows, tokens = rows * c->model.context;
+    struct carve to = {memory, 0};
+    b->weights = move(device, &to, b->weights, c->model.kind == MODEL_TRANSFORMER ? tokens : rows);
+    if (c->model.kind == MODEL_TRANSFORMER) {
+        b->tokens = move(device, &to, b->tokens, tokens);
+        b->targets = move(device, &to, b->targets, tokens);
+    }
+    if (c->model.kind == MODEL_MLP) {
+        b->input = move(device, &to, b->input, rows * c->model.sizes[0]);
+        b->target = move(device, &to, b->target, rows * c->model.sizes[c->model.size_count - 1]);
+    }
+    for (int i = 0; c->model.kind == MODEL_WITNESS && i < c->parameter_count; i++) {
+        const void *place = move(device, &to, x != NULL ? x[i] : NULL, rows * c->parameters[i].count);
+        if (x != NULL)
+            x[i] = place;
+    }
+    return to.used;
+}
+
+size_t model_batch_bytes(const struct fsdp_case *c, int64_t rows)
+{
+    struct model_batch none = {.rows = rows};
+    return move_all(c, NULL, NULL, NULL, &none);
+}
+
+void model_batch_upload(const struct fsdp_case *c, const struct device *device, void *memory, const float **x_storage, struct model_batch *batch)
+{
+    move_all(c, device, memory, x_storage, batch);
+}
+
 double model_weight_sum(const struct fsdp_case *c, const struct tensors *data, int step, int micro, int64_t first, int64_t end)
 {
     const float *weights = weights_at(c, data, (struct place){step, micro, first}, NULL);

@@ -139,7 +139,7 @@ static void mlp_forward(const struct model *m, int call, const struct model_batc
     struct mlp_saved s;
     mlp_saved(m, call, batch->rows, saved, &s);
     if (call == 0)
-        kernels_cast(batch->rows * linear.inputs, DTYPE_F32, batch->input, m->storage, s.activated);
+        m->device->cast(batch->rows * linear.inputs, DTYPE_F32, batch->input, m->storage, s.activated);
     else
         m->kernels->relu_forward(batch->rows * linear.inputs, in, s.activated);
     linear_forward(&linear, s.activated, out == NULL ? s.prediction : out);
@@ -147,10 +147,8 @@ static void mlp_forward(const struct model *m, int call, const struct model_batc
         return;
     struct mlp_scratch t;
     mlp_scratch(m, call, batch->rows, scratch, &t);
-    double sum;
-    kernels_cast(batch->rows, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
-    m->kernels->squared_error_forward(batch->rows, linear.outputs, s.prediction, batch->target, t.weights, &sum);
-    *loss += sum;
+    m->device->cast(batch->rows, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
+    m->kernels->squared_error_forward(batch->rows, linear.outputs, s.prediction, batch->target, t.weights, loss);
 }
 
 static void mlp_backward(const struct model *m, int call, const struct model_batch *batch,
@@ -163,7 +161,7 @@ static void mlp_backward(const struct model *m, int call, const struct model_bat
     mlp_saved(m, call, batch->rows, saved, &s);
     mlp_scratch(m, call, batch->rows, scratch, &t);
     if (call == m->call_count - 1) {
-        kernels_cast(batch->rows, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
+        m->device->cast(batch->rows, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
         m->kernels->squared_error_backward(batch->rows, linear.outputs, s.prediction, batch->target, t.weights,
                                            batch->scale, t.dy);
         dout = t.dy;

@@ -19,7 +19,7 @@
 
 #include "harness/protocol/case.h"
 #include "harness/protocol/tensors.h"
-#include "kernels/kernels.h"
+#include "kernels/device.h"
 
 enum { MODEL_LAYER_PARAMETERS = 32, MODEL_ALIGNMENT = 64 };
 
@@ -35,7 +35,8 @@ struct model_layer {
 struct model {
     const struct fsdp_case *spec;           // borrowed
     enum dtype storage;                     // of parameters, gradients, activations
-    const struct kernel_set *kernels;
+    const struct device *device;            // whose memory holds every array below
+    const struct kernel_set *kernels;       // the device's for that type
     int layer_count;
     struct model_layer *layers;
     int call_count;
@@ -43,7 +44,7 @@ struct model {
     const struct model_ops *ops;            // private: the functions of the model's kind (ops.h)
 };
 
-// The rows that one rank works on in one microbatch. Arrays are the rank's rows of data.safetensors.
+// The rows that one rank works on in one microbatch. Arrays are the rank's rows of data.safetensors, in the device's memory.
 struct model_batch {
     int64_t rows;
     const int32_t *tokens, *targets; // transformer: (rows, context)
@@ -68,7 +69,8 @@ bool model_parameter_table(struct fsdp_case *c, struct error *error);
 
 // Builds layers (also those that no call uses) and calls for a case whose table is filled. Errors: the table differs
 // from model_parameter_table's, no kernels for the storage dtype. *m is to be freed in either case.
-bool model_create(struct model *m, const struct fsdp_case *c, enum dtype storage, struct error *error);
+bool model_create(struct model *m, const struct fsdp_case *c, enum dtype storage, struct error *error); // on the CPU
+bool model_create_on(struct model *m, const struct fsdp_case *c, const struct device *device, enum dtype storage, struct error *error);
 void model_free(struct model *m);
 
 // Bytes, for a batch of that many rows. call in [0, call_count).
@@ -79,8 +81,8 @@ size_t model_scratch_bytes(const struct model *m, int64_t rows);         // larg
 // attention counts the pairs it needs; norms, activations and additions are left out, as is usual for MFU).
 double model_call_flops(const struct model *m, int call, int64_t rows, bool backward);
 
-// Runs one call. in NULL for call 0, out NULL for the last. loss: the last call adds
-// sum(weights * loss of row or token) (unscaled) to *loss. saved may be NULL where no backward follows.
+// Runs one call. in NULL for call 0, out NULL for the last. loss, in the device's memory: the last call writes
+// sum(weights * loss of row or token) (unscaled) to *loss, others leave it. saved may be NULL where no backward follows.
 void model_forward(const struct model *m, int call, const struct model_batch *batch, const struct model_arrays *arrays,
                    const void *in, void *out, void *saved, void *scratch, double *loss);
 // dout NULL for the last call, din NULL for call 0.
@@ -96,6 +98,9 @@ const void *model_prediction(const struct model *m, int64_t rows, const void *sa
 // wrong dtype or shape, token or target outside the vocabulary.
 bool model_batch_at(const struct fsdp_case *c, const struct tensors *data, int step, int micro, int64_t first,
                     int64_t end, const float **x_storage, struct model_batch *out, struct error *error);
+// The same rows in a device's memory: how many bytes (each array rounded up to MODEL_ALIGNMENT), and the copy; the batch, and x_storage, then point there.
+size_t model_batch_bytes(const struct fsdp_case *c, int64_t rows);
+void model_batch_upload(const struct fsdp_case *c, const struct device *device, void *memory, const float **x_storage, struct model_batch *batch);
 // Sum of loss weights of rows [first, end); the W and sum_r(w) of docs/protocol.md.
 double model_weight_sum(const struct fsdp_case *c, const struct tensors *data, int step, int micro, int64_t first, int64_t end);
 

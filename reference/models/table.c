@@ -100,10 +100,15 @@ static bool table_agrees(const struct fsdp_case *c, struct error *error)
     return agrees;
 }
 
-bool model_create(struct model *m, const struct fsdp_case *c, enum dtype storage, struct error *error)
+bool model_create_on(struct model *m, const struct fsdp_case *c, const struct device *device, enum dtype storage, struct error *error)
 {
-    *m = (struct model){.spec = c, .storage = storage, .kernels = kernels_cpu(storage), .ops = ops_of(c->model.kind)};
+    *m = (struct model){.spec = c, .storage = storage, .device = device, .kernels = device->kernels(storage), .ops = ops_of(c->model.kind)};
     if (m->kernels == NULL)
         return error_set(error, "no kernels for %s, expected f32, f64, bf16 or f16", dtype_name(storage));
     return table_agrees(c, error) && m->ops->build(m, error);
+}
+
+bool model_create(struct model *m, const struct fsdp_case *c, enum dtype storage, struct error *error)
+{
+    return model_create_on(m, c, &device_cpu, storage, error);
 }

@@ -123,15 +123,13 @@ static void head_forward(const struct model *m, const struct model_layer *layer,
     struct head_scratch t;
     struct norm norm;
     struct linear linear;
-    double sum;
     head_saved(m, batch->rows, saved, &s);
     head_scratch(m, batch->rows, scratch, &t);
     head_open(m, layer, batch->rows, arrays, &norm, &linear);
     norm_forward(&norm, x, s.normed, s.mean, s.rstd);
     linear_forward(&linear, s.normed, s.logits);
-    kernels_cast(z.tokens, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
-    m->kernels->softmax_xent_forward(z.tokens, z.V, s.logits, batch->targets, t.weights, s.lse, &sum);
-    *loss += sum;
+    m->device->cast(z.tokens, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
+    m->kernels->softmax_xent_forward(z.tokens, z.V, s.logits, batch->targets, t.weights, s.lse, loss);
 }
 
 static void head_backward(const struct model *m, const struct model_layer *layer, const struct model_batch *batch,
@@ -145,7 +143,7 @@ static void head_backward(const struct model *m, const struct model_layer *layer
     head_saved(m, batch->rows, saved, &s);
     head_scratch(m, batch->rows, scratch, &t);
     head_open(m, layer, batch->rows, arrays, &norm, &linear);
-    kernels_cast(z.tokens, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
+    m->device->cast(z.tokens, DTYPE_F32, batch->weights, DTYPE_F64, t.weights);
     m->kernels->softmax_xent_backward(z.tokens, z.V, s.logits, batch->targets, t.weights, s.lse, batch->scale, t.dlogits);
     linear_backward(&linear, s.normed, t.dlogits, t.dnormed, false);
     norm_backward(&norm, x, s.mean, s.rstd, t.dnormed, dx);

@@ -8,8 +8,6 @@
 
 #include "reference/models/ops.h"
 
-enum { CHUNK = 256 };
-
 static bool witness_list(struct fsdp_case *c, struct error *error)
 {
     for (int u = 0; u < c->model.unit_count; u++) {
@@ -57,69 +55,23 @@ static double witness_flops(const struct model *m, int call, int64_t rows)
     return 2 * count * (double)rows;
 }
 
-// n elements of any type as float64, by way of the storage type where round says so.
-static void widen(const struct model *m, bool round, int64_t n, enum dtype type, const void *from, double *to)
-{
-    double rounded[CHUNK];
-    if (round) {
-        kernels_cast(n, type, from, m->storage, rounded);
-        kernels_cast(n, m->storage, rounded, DTYPE_F64, to);
-    } else {
-        kernels_cast(n, type, from, DTYPE_F64, to);
-    }
-}
-
-static double row_product(const struct model *m, int64_t count, const void *w, const float *x)
-{
-    double sum = 0, w_chunk[CHUNK], x_chunk[CHUNK];
-    for (int64_t begin = 0; begin < count; begin += CHUNK) {
-        int64_t n = count - begin < CHUNK ? count - begin : CHUNK;
-        widen(m, false, n, m->storage, (const char *)w + (size_t)begin * dtype_size(m->storage), w_chunk);
-        widen(m, m->storage != DTYPE_F64, n, DTYPE_F32, x + begin, x_chunk);
-        for (int64_t i = 0; i < n; i++)
-            sum += w_chunk[i] * x_chunk[i];
-    }
-    return sum;
-}
-
 static void witness_forward(const struct model *m, int call, const struct model_batch *batch,
                             const struct model_arrays *arrays, const void *in, void *out, void *saved, void *scratch,
                             double *loss)
 {
-    (void)saved, (void)scratch;
+    (void)saved;
     const struct model_layer *layer = model_layer_of(m, call);
-    for (int64_t r = 0; r < batch->rows; r++) {
-        double sum = in == NULL ? 0 : ((const double *)in)[r];
-        for (int i = 0; i < layer->parameter_count; i++) {
-            int p = layer->parameters[i];
-            int64_t count = m->spec->parameters[p].count;
-            sum += row_product(m, count, arrays->parameters[p], batch->x[p] + r * count);
-        }
-        if (out != NULL)
-            ((double *)out)[r] = sum;
-        else
-            *loss += batch->weights[r] * sum;
+    double *sums = out != NULL ? out : scratch;
+    if (in != NULL)
+        m->device->copy(sums, in, (size_t)batch->rows * sizeof *sums);
+    else
+        m->device->clear(sums, (size_t)batch->rows * sizeof *sums);
+    for (int i = 0; i < layer->parameter_count; i++) {
+        int p = layer->parameters[i];
+        m->device->row_products(m->storage, batch->rows, m->spec->parameters[p].count, arrays->parameters[p], batch->x[p], sums);
     }
-}
-
-// gradient += scale sum_r weights[r] x[r], rounded once.
-static void add_weighted_rows(const struct model *m, const struct model_batch *batch, int64_t count, const float *x,
-                              void *gradient)
-{
-    double sum[CHUNK], x_chunk[CHUNK];
-    for (int64_t begin = 0; begin < count; begin += CHUNK) {
-        int64_t n = count - begin < CHUNK ? count - begin : CHUNK;
-        void *target = (char *)gradient + (size_t)begin * dtype_size(m->storage);
-        widen(m, false, n, m->storage, target, sum);
-        for (int64_t r = 0; r < batch->rows; r++) {
-            double factor = batch->scale * batch->weights[r];
-            widen(m, m->storage != DTYPE_F64, n, DTYPE_F32, x + r * count + begin, x_chunk);
-            for (int64_t i = 0; factor != 0 && i < n; i++)
-                sum[i] += factor * x_chunk[i];
-        }
-        for (int64_t i = 0; i < n; i++)
-            dtype_set(m->storage, target, i, sum[i]);
-    }
+    if (out == NULL)
+        m->device->weighted_sum(batch->rows, batch->weights, sums, loss);
 }
 
 static void witness_backward(const struct model *m, int call, const struct model_batch *batch,
@@ -131,10 +83,13 @@ static void witness_backward(const struct model *m, int call, const struct model
     for (int i = 0; i < layer->parameter_count; i++) {
         int p = layer->parameters[i];
         if (arrays->gradients[p] != NULL)
-            add_weighted_rows(m, batch, m->spec->parameters[p].count, batch->x[p], arrays->gradients[p]);
+            m->device->add_weighted_rows(m->storage, batch->rows, m->spec->parameters[p].count, batch->scale, batch->weights, batch->x[p],
+                                         arrays->gradients[p]);
     }
-    for (int64_t r = 0; din != NULL && r < batch->rows; r++)
-        ((double *)din)[r] = batch->scale * batch->weights[r];
+    if (din == NULL)
+        return;
+    m->device->cast(batch->rows, DTYPE_F32, batch->weights, DTYPE_F64, din);
+    m->device->kernels(DTYPE_F64)->scale(batch->rows, batch->scale, din);
 }
 
 static const void *no_prediction(const struct model *m, int64_t rows, const void *saved)
@@ -148,7 +103,7 @@ const struct model_ops model_witness = {
     .build = witness_build,
     .out_bytes = witness_out_bytes,
     .saved_bytes = no_bytes,
-    .scratch_bytes = no_bytes,
+    .scratch_bytes = witness_out_bytes,
     .forward_flops = witness_flops,
     .forward = witness_forward,
     .backward = witness_backward,
