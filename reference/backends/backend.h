@@ -35,8 +35,9 @@ struct backend {
     const struct device *device; // whose arrays it moves
     const struct backend *(*host)(void); // of the host's arrays; its groups have the same indices. NULL: itself
 
-    // Starts the library; world gets all ranks. Blocking; the launcher bounds it. Errors: the library's.
-    bool (*open)(struct backend_group *world, struct error *error);
+    // Starts the library; world gets all ranks. Blocking; the launcher bounds it. deadline_s: of each wait of the host for a device that runs behind
+    // it. Errors: the library's.
+    bool (*open)(struct backend_group *world, double deadline_s, struct error *error);
     // Waits for all ranks; afterwards the backend cannot be opened again.
     void (*close)(struct backend_group *world);
     // The members of `parent` with the same color, ordered by key. Collective. Lives until close.
@@ -55,7 +56,7 @@ struct backend {
                       struct backend_request **request, struct error *error);
     bool (*barrier)(const struct backend_group *g, struct backend_request **request, struct error *error);
 
-    // Advances a request. *done: it has ended and is no longer valid. False: it failed.
+    // Advances a request. *done: it has ended and is no longer valid; never where there is follow(). False: it failed.
     bool (*test)(struct backend_request *request, bool *done, struct error *error);
 
     // What the device is asked for from now on comes after the request, which has then ended for the host. NULL: test() until it is done.
@@ -72,6 +73,8 @@ static inline int64_t backend_all_reduce_work(int64_t count, int size)
 
 extern const struct backend backend_serial; // exactly one rank
 extern const struct backend backend_mpi;
+extern const struct backend backend_cuda_mpi;  // one GPU for any number of ranks; collectives by way of the host
+extern const struct backend backend_cuda_nccl; // a GPU for each rank
 extern const struct backend backend_null;   // moves nothing: what communication costs is measured against it, and nothing is ever judged on it
 
 // The backend of the host's arrays.

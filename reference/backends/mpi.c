@@ -77,8 +77,9 @@ static bool add_group(struct backend_state *s, MPI_Comm comm, struct backend_gro
     return mpi_ok(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", error);
 }
 
-static bool mpi_open(struct backend_group *world, struct error *error)
+static bool mpi_open(struct backend_group *world, double deadline_s, struct error *error)
 {
+    (void)deadline_s;
     struct backend_state *s = &the_state;
     int provided;
     MPI_Comm comm;

@@ -12,8 +12,9 @@ struct backend_request { int done; };
 static struct backend_request at_once;
 
 // It stands on a world that MPI has opened, and is never opened or closed itself.
-static bool null_open(struct backend_group *world, struct error *error)
+static bool null_open(struct backend_group *world, double deadline_s, struct error *error)
 {
+    (void)deadline_s;
     (void)world;
     return error_set(error, "the null backend has no ranks of its own: open MPI's, and put it in its place");
 }

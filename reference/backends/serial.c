@@ -8,8 +8,9 @@
 struct backend_request { int done; };
 static struct backend_request at_once;
 
-static bool serial_open(struct backend_group *world, struct error *error)
+static bool serial_open(struct backend_group *world, double deadline_s, struct error *error)
 {
+    (void)deadline_s;
     (void)error;
     *world = (struct backend_group){.size = 1};
     return true;

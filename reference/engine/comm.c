@@ -34,7 +34,7 @@ double comm_seconds(void)
 bool comm_world_open(struct comm_world *w, const struct backend *backend, double deadline_s, struct error *error)
 {
     *w = (struct comm_world){.backend = backend, .deadline_s = deadline_s};
-    if (!backend->open(&w->all, error))
+    if (!backend->open(&w->all, deadline_s, error))
         return false;
     w->scalar_work = calloc((size_t)w->all.size * COMM_SCALARS, sizeof *w->scalar_work);
     return w->scalar_work || error_set(error, "no memory for %d ranks", w->all.size);
@@ -147,7 +147,7 @@ bool comm_progress(struct comm *c, bool computed, struct error *error)
     for (int i = 0; i < c->in_flight; i++) {
         struct comm_request *r = c->requests[i];
         bool done = false;
-        if (!r->backend->follow && !r->backend->test(r->request, &done, error))
+        if (!r->backend->test(r->request, &done, error))
             return error_set(error, "rank %d: %s failed", c->world->all.rank, comm_kind_name(r->kind));
         if (done)
             r->active = false;
