@@ -12,11 +12,11 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/device.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "kernels/device.h"
 
 enum cuda_lane { CUDA_COMPUTE, CUDA_GATHER, CUDA_REDUCE, CUDA_LANES };
 
@@ -41,8 +41,13 @@ bool cuda_check(cudaError_t code, const char *call, const char *file, int line);
 #define CUDA_OK(call) cuda_check((call), #call, __FILE__, __LINE__)
 // The host waits until the event has happened, at most for the deadline. False: kept as a failure.
 bool cuda_wait(cudaEvent_t event, const char *what);
+// The same, for all that the lane has been given so far.
+bool cuda_wait_lane(enum cuda_lane lane, const char *what);
 // Keeps a failure of another library, with the same rules.
 void cuda_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// struct device's finish(), of every lane, and failed(): what is kept is handed over once.
+bool cuda_finish(struct error *error);
+bool cuda_failed(struct error *error);
 // Host memory that copies to and from the device can run behind.
 void *cuda_host_allocate(size_t bytes);
 void cuda_host_release(void *memory);

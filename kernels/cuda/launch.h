@@ -23,9 +23,9 @@ unsigned launch_grid(int64_t n, int64_t each);
 #ifdef FSDPMARK_EMULATION
 #include "kernels/cuda/tests/emulation.h"
 #else
-#define SHARED_ARRAY(type, name, count) __shared__ type name[count]
+#define SHARED_ARRAY(type, name, count) __shared__ __align__(16) type name[count]
 #define SHARED_DYNAMIC(type, name)                    \
-    extern __shared__ unsigned char dynamic_shared[]; \
+    extern __shared__ __align__(16) unsigned char dynamic_shared[]; \
     type *name = reinterpret_cast<type *>(dynamic_shared)
 #define LAUNCH(kernel, grid, block, shared_bytes, lane, ...)                                     \
     do {                                                                                         \
