@@ -15,8 +15,8 @@
 #define WARP 32
 #define FULL_MASK 0xffffffffu
 
-// Keeps the error of the launch that was just made.
-void launch_check(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, enum cuda_lane lane, const char *file, int line);
+// Keeps the error of the launch that was just made. where: __PRETTY_FUNCTION__, which names the types of a template.
+void launch_check(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, enum cuda_lane lane, const char *where, int line);
 // Blocks for n elements, `each` of them by a block: at least 1, at most what fills the device a few times over.
 unsigned launch_grid(int64_t n, int64_t each);
 
@@ -30,7 +30,7 @@ unsigned launch_grid(int64_t n, int64_t each);
 #define LAUNCH(kernel, grid, block, shared_bytes, lane, ...)                                     \
     do {                                                                                         \
         kernel<<<(grid), (block), (shared_bytes), cuda_stream(lane)>>>(__VA_ARGS__);             \
-        launch_check(#kernel, (grid), (block), (shared_bytes), (lane), __FILE__, __LINE__);      \
+        launch_check(#kernel, (grid), (block), (shared_bytes), (lane), __PRETTY_FUNCTION__, __LINE__); \
     } while (0)
 #endif
 #endif
