@@ -225,7 +225,7 @@ static int ranks_check_null(void)
     bool done = false;
     const int64_t counts[] = {2, 2}, starts[] = {0, 2};
     float full[4] = {-1, -1, -1, -1}, own[2] = {5, 6}, terms[4] = {1, 2, 3, 4}, work[4] = {0}, value = 7;
-    if (!backend_mpi.open(&world, &error) || !backend_null.split(&world, 0, world.rank, &all, &error) || all.size != 2 || all.rank != world.rank)
+    if (!backend_mpi.open(&world, 30, &error) || !backend_null.split(&world, 0, world.rank, &all, &error) || all.size != 2 || all.rank != world.rank)
         return 1;
     int mine = 2 * all.rank, other = 2 - mine;
     if (!backend_null.all_gather(&all, DTYPE_F32, own, full, counts, starts, &request, &error) || !backend_null.test(request, &done, &error) || !done)
@@ -239,7 +239,7 @@ static int ranks_check_null(void)
     // One rank alone may go through a barrier: nobody is waited for.
     if (all.rank == 0 && !(backend_null.barrier(&all, &request, &error) && backend_null.test(request, &done, &error) && done))
         return 6;
-    if (backend_null.open(&world, &error) || !strstr(error.text, "null backend"))
+    if (backend_null.open(&world, 30, &error) || !strstr(error.text, "null backend"))
         return 7;
     backend_mpi.close(&world);
     return 0;
