@@ -15,6 +15,8 @@
 #   make setup            only install the missing Debian packages
 #   make clean            remove build/
 #
+#   CUDA=auto builds the CUDA sources where nvcc is found, CUDA=1 insists, CUDA=0 does not; `make emulated`: the same sources over an
+#   emulation of a device, which `make test` runs on any machine (docs/cuda.md).
 #   V=1 shows commands; SAN=1 builds with address and undefined-behaviour sanitizers into build/san;
 #   BUILD=DIR builds elsewhere; CC=, CFLAGS= and LDFLAGS= as usual.
 
@@ -54,6 +56,24 @@ DEP_CFLAGS += $(if $(PAPI),-DFSDPMARK_PAPI $(shell pkg-config --cflags papi)) $(
 MPI_LIBS := $(shell pkg-config --libs ompi-c 2>/dev/null)
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo +)
 
+# CUDA: an nvcc that knows all of CUDA_ARCHS. The toolkit is where nvcc is.
+CUDA ?= auto
+CUDA_ARCHS ?= 80 90 100
+ifndef NVCC
+NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+endif
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(if $(NVCC),$(realpath $(shell command -v $(NVCC) 2>/dev/null))))
+CUDA_KNOWN := $(if $(NVCC),$(shell $(NVCC) --list-gpu-arch 2>/dev/null))
+CUDA_UNKNOWN := $(filter-out $(CUDA_KNOWN:compute_%=%),$(CUDA_ARCHS))
+CUDA_WHY_NOT := $(if $(filter-out auto 1 0,$(CUDA)),found CUDA=$(CUDA)$(comma) expected auto$(comma) 1 or 0,$(if $(filter 0,$(CUDA)),CUDA=0,$(if \
+  $(NVCC),$(if $(CUDA_UNKNOWN),$(NVCC) does not know $(CUDA_UNKNOWN:%=sm_%),$(if $(filter 1,$(SAN)),SAN=1: sanitizers are of the host)),found no nvcc)))
+HAVE_CUDA := $(if $(CUDA_WHY_NOT),,1)
+ifneq ($(if $(HAVE_CUDA),,$(filter-out auto 0,$(CUDA))),)
+ifneq ($(filter-out $(NEEDS_NOTHING),$(or $(MAKECMDGOALS),all)),)
+$(error CUDA=$(CUDA): $(CUDA_WHY_NOT). Expected the CUDA toolkit (12.8 or later) with nvcc in PATH, NVCC=FILE or /usr/local/cuda; CUDA=0 builds without)
+endif
+endif
+
 # ---- flags -----------------------------------------------------------------------------------
 OPT := -O3
 SAN_FLAGS :=
@@ -81,7 +101,9 @@ CHECKS := $(call src,suite/checks)
 HARNESS := $(call src,harness/probes harness/cases harness/launch harness/fabric harness/run harness/judge harness/store harness/report harness/advise harness/net harness/bench)
 CLI := $(call src,harness/cli)
 NULL := $(call src,suite/implementations/null)
-TESTS := $(sort $(wildcard */tests/test_*.c */*/tests/test_*.c))
+CUDA_SOURCES := $(sort $(wildcard kernels/cuda/*.cu))
+CUDA_TESTS := $(sort $(wildcard kernels/cuda/tests/test_*.c kernels/cuda/tests/test_*.cpp))
+TESTS := $(filter-out $(CUDA_TESTS),$(sort $(wildcard */tests/test_*.c */*/tests/test_*.c)))
 TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/tests/%,$(subst /tests/,/,$(TESTS)))
 BENCHES := $(sort $(wildcard */bench/bench_*.c */*/bench/bench_*.c))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/bench/%,$(subst /bench/,/,$(BENCHES)))
@@ -100,7 +122,9 @@ PROBE_BASE := $(filter-out $(foreach p,heap socket mpi nccl cuda papi wait,$(PRO
 PROBE_LIBS := $(BUILD)/libfsdpmark-probe.so $(PROBES:%=$(BUILD)/libfsdpmark-probe-%.so)
 PROBE_NEEDS_papi := $(if $(PAPI),$(shell pkg-config --libs papi))
 
-all: $(LIBS) $(PUBLIC_LIBS) $(PROBE_LIBS) $(PROGRAMS)
+CUDA_LIBS := $(if $(HAVE_CUDA),$(BUILD)/libkernels-cuda.a)
+
+all: $(LIBS) $(CUDA_LIBS) $(PUBLIC_LIBS) $(PROBE_LIBS) $(PROGRAMS)
 
 # ---- rules -----------------------------------------------------------------------------------
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
@@ -195,6 +219,68 @@ $$(BUILD)/bench/$(subst /bench/,/,$(1:.c=)): $$(call obj,$(1)) $$(LIBS)
 endef
 $(foreach t,$(BENCHES),$(eval $(call bench_program,$(t))))
 
+# ---- CUDA: the kernels for a GPU, and the same sources over an emulation of one (docs/cuda.md) ----
+# For a GPU. Tests of kernels/cuda/tests but the emulation's own are linked for it too: build/tests/device/, by `make device-tests`; they need one to run.
+NVCC_FLAGS = -std=c++17 -O3 -g -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fno-math-errno \
+             $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
+CUDA_LINK = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublas -lcudart -lstdc++
+$(BUILD)/cuda/%.o: %.cu | generated
+	$(call say,NVCC,$<)
+	$(Q)mkdir -p $(@D) && $(NVCC) -I. -I$(BUILD)/gen $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$(BUILD)/cuda/%.o: %.c | generated
+	$(call say,CC,$< (cuda))
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) -isystem $(CUDA_HOME)/include $(CFLAGS) -c $< -o $@
+$(BUILD)/cuda/%.o: %.cpp | generated
+	$(call say,NVCC,$<)
+	$(Q)mkdir -p $(@D) && $(NVCC) -x cu -I. -I$(BUILD)/gen $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$(eval $(call library,libkernels-cuda.a,$(CUDA_SOURCES:%.cu=$$(BUILD)/cuda/%.o)))
+DEVICE_TESTS := $(filter-out kernels/cuda/tests/test_emulation%,$(CUDA_TESTS))
+DEVICE_TEST_PROGRAMS := $(patsubst kernels/cuda/tests/%,$(BUILD)/tests/device/%,$(basename $(DEVICE_TESTS)))
+$(BUILD)/tests/device/%: $(BUILD)/cuda/kernels/cuda/tests/%.o $(BUILD)/libkernels-cuda.a $(LIBS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -lcmocka $(CUDA_LINK) $(DEP_LIBS) $(MPI_LIBS)
+
+# Emulated, for tests only: never installed, and nothing of it is a GPU's result. Without the address sanitizer, which would have to be told of each
+# switch between a block's threads. What a probe may stand before is in shared libraries, as in the toolkit.
+EMULATED := $(BUILD)/emulated
+CXX = g++
+EMULATED_FLAGS = -DFSDPMARK_EMULATION -Ikernels/cuda/tests/include $(CPPFLAGS)
+EMULATED_SAN := $(if $(SAN_FLAGS),-fsanitize=undefined -fno-sanitize-recover=all)
+EMULATED_CFLAGS = $(filter-out $(SAN_FLAGS) $(OPT),$(CFLAGS)) -O2
+EMULATED_CXXFLAGS = -g -std=c++17 -D_GNU_SOURCE -O2 -fno-exceptions -fno-rtti -fno-math-errno -ffp-contract=off -Wall -Wextra -Werror $(EMULATED_SAN)
+EMULATED_LINK = -L$(EMULATED) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../emulated' -lcuda-emulated -lstdc++
+$(EMULATED)/pic/%.o: %.c | generated
+	$(call say,CC,$< (emulated))
+	$(Q)mkdir -p $(@D) && $(CC) $(EMULATED_FLAGS) $(EMULATED_CFLAGS) -fPIC -c $< -o $@
+$(EMULATED)/%.o: %.c | generated
+	$(call say,CC,$< (emulated))
+	$(Q)mkdir -p $(@D) && $(CC) $(EMULATED_FLAGS) $(EMULATED_CFLAGS) $(EMULATED_SAN) -c $< -o $@
+$(EMULATED)/%.o: %.cu | generated
+	$(call say,CXX,$< (emulated))
+	$(Q)mkdir -p $(@D) && $(CXX) -x c++ $(EMULATED_FLAGS) $(EMULATED_CXXFLAGS) -c $< -o $@
+$(EMULATED)/%.o: %.cpp | generated
+	$(call say,CXX,$< (emulated))
+	$(Q)mkdir -p $(@D) && $(CXX) $(EMULATED_FLAGS) $(EMULATED_CXXFLAGS) -c $< -o $@
+# The runtime and cuBLAS; NCCL over MPI.
+$(EMULATED)/libcuda-emulated.so: $(patsubst %.c,$(EMULATED)/pic/%.o,$(call src,kernels/cuda/tests/emulation))
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs $^ -o $@ $(shell pkg-config --libs openblas) -lm
+$(EMULATED)/libnccl-emulated.so: $(patsubst %.c,$(EMULATED)/pic/%.o,$(call src,kernels/cuda/tests/nccl)) $(EMULATED)/libcuda-emulated.so
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs $(filter %.o,$^) -o $@ -L$(EMULATED) -Wl,-rpath,'$$ORIGIN' -lcuda-emulated $(MPI_LIBS) -lm
+$(eval $(call library,emulated/libkernels-cuda.a,$(CUDA_SOURCES:%.cu=$$(EMULATED)/%.o)))
+EMULATED_TEST_PROGRAMS := $(patsubst kernels/cuda/tests/%,$(BUILD)/tests/emulated/%,$(basename $(CUDA_TESTS)))
+$(BUILD)/tests/emulated/%: $(EMULATED)/kernels/cuda/tests/%.o $(EMULATED)/libkernels-cuda.a $(LIBS) $(EMULATED)/libcuda-emulated.so | $(PROBE_LIBS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -lcmocka $(EMULATED_LINK) $(DEP_LIBS) $(MPI_LIBS)
+# Programs of the worker and the engine over CUDA, and their emulated twins, have their place here.
+EMULATED_PROGRAMS :=
+.PHONY: emulated device-tests
+emulated: $(EMULATED_PROGRAMS) $(EMULATED_TEST_PROGRAMS)
+device-tests: $(if $(HAVE_CUDA),$(DEVICE_TEST_PROGRAMS))
+	$(if $(HAVE_CUDA),,$(error device-tests: $(CUDA_WHY_NOT)))
+.SECONDARY: $(foreach t,$(basename $(CUDA_TESTS)),$(EMULATED)/$(t).o $(BUILD)/cuda/$(t).o)
+
 # ---- generated sources -----------------------------------------------------------------------
 CHECK_NAMES := $(patsubst suite/checks/%.c,%,$(CHECKS))
 GENERATED := $(BUILD)/gen/check_list.c $(BUILD)/gen/version.h $(BUILD)/gen/schema.h $(BUILD)/gen/results.h
@@ -227,10 +313,10 @@ run: setup
 	$(Q)$(BUILD)/fsdpmark check -i reference -p smoke --store $(BUILD)/results.db; status=$$?; \
 	$(BUILD)/fsdpmark report --store $(BUILD)/results.db -o $(BUILD)/report || exit $$?; exit $$status
 
-unit: all $(TEST_PROGRAMS)
-	$(Q)sh harness/tests/run.sh unit $(BUILD) $(TEST_PROGRAMS)
-test: all $(TEST_PROGRAMS)
-	$(Q)MAKE='$(MAKE)' sh harness/tests/run.sh $(if $(filter 1,$(SAN)),san,all) $(BUILD) $(TEST_PROGRAMS)
+unit: all emulated $(TEST_PROGRAMS)
+	$(Q)sh harness/tests/run.sh unit $(BUILD) $(TEST_PROGRAMS) $(EMULATED_TEST_PROGRAMS)
+test: all emulated $(TEST_PROGRAMS)
+	$(Q)MAKE='$(MAKE)' sh harness/tests/run.sh $(if $(filter 1,$(SAN)),san,all) $(BUILD) $(TEST_PROGRAMS) $(EMULATED_TEST_PROGRAMS)
 selftest: all
 	$(Q)$(BUILD)/fsdpmark selftest --store $(BUILD)/results.db
 smoke: all
@@ -282,11 +368,11 @@ info:
 	@printf '%-14s %s\n' $(foreach p,$(REQUIRED) cmocka,$(p) '$(or $(call have,$(p)),missing: make setup)') \
 	  papi '$(or $(PAPI),not found: check --counters refuses)' sde '$(if $(SDE),with PAPI,not found: the reference publishes no software-defined events)' \
 	  gnuplot '$(or $(shell gnuplot --version 2>/dev/null),not found: reports will have no figures)' \
-	  nvcc '$(or $(shell nvcc --version 2>/dev/null | sed -n 's/.*release //p'),not found) (no CUDA source in this build)' \
+	  cuda '$(if $(HAVE_CUDA),nvcc $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') of $(CUDA_HOME)$(comma) $(CUDA_ARCHS:%=sm_%),none: $(CUDA_WHY_NOT))$(comma) emulated in tests' \
 	  venv '$(if $(wildcard build/venv/bin/python),build/venv,none: make implementations)'
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
 clean:
 	$(Q)rm -rf $(BUILD)
 
--include $(shell find $(BUILD)/obj $(BUILD)/pic $(BUILD)/probe $(BUILD)/faulty -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/pic $(BUILD)/probe $(BUILD)/faulty $(BUILD)/cuda $(BUILD)/emulated -name '*.d' 2>/dev/null)
