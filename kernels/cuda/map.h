@@ -1,6 +1,6 @@
 // Elementwise kernels: one loop over n elements for every formula.
 //
-// What: map(op, n, lanes_of(arrays)...) runs op.at<N>(i) for elements i .. i + N - 1, for N = Op::count in packs and for N = 1 at the ends.
+// What: map(op, n, packed) runs op.at<N>(i) for elements i .. i + N - 1, for N = Op::count in packs and for N = 1 at the ends.
 // How:  an op is a struct of pointers and numbers with a method template <int N> at(int64_t i). Packs are used where the caller says that all arrays are
 //       aligned to 16 bytes; what is left over, and everything else, goes one element a thread.
 // Why:  16 bytes a load and nothing between them is what the memory's bandwidth takes.

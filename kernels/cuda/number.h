@@ -151,6 +151,25 @@ template <class T, class W, int N> DEVICE void store(T *to, const values<W, N> &
     *reinterpret_cast<pack<T, N> *>(to) = p;
 }
 
+// The same for the first `count` of them, others are 0; packed: from is aligned. Which thread has which element so depends on no alignment.
+template <int N, class T> DEVICE values<wide<T>, N> load_part(const T *from, int64_t count, bool packed)
+{
+    if (packed && count >= N)
+        return load<N>(from);
+    values<wide<T>, N> v;
+    EACH(k, N) v[k] = k < count ? widen(from[k]) : wide<T>(0);
+    return v;
+}
+
+template <class T, class W, int N> DEVICE void store_part(T *to, const values<W, N> &v, int64_t count, bool packed)
+{
+    if (packed && count >= N) {
+        store(to, v);
+        return;
+    }
+    EACH(k, N) if (k < count) narrow(v[k], &to[k]);
+}
+
 // True where all the pointers given are NULL or aligned to 16 bytes.
 static inline bool aligned(void) { return true; }
 template <class... Rest> static inline bool aligned(const void *first, Rest... rest) { return (uintptr_t)first % 16 == 0 && aligned(rest...); }
