@@ -131,8 +131,11 @@ void cuda_memory_close(void)
     }
 }
 
+// Nothing can be given back while a stream is stuck.
 void cuda_kernels_close(void)
 {
+    if (cuda_stream(CUDA_COMPUTE) == NULL || !cuda_wait_lane(CUDA_COMPUTE, "the end"))
+        return;
     cuda_memory_close();
     cuda_rope_close();
     cuda_measure_close();

@@ -132,7 +132,11 @@ template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16
 };
 // Elements of T in 16 bytes.
 template <class T> struct in_pack { static const int value = 16 / (int)sizeof(T); };
-#define EACH(k, N) _Pragma("unroll") for (int k = 0; k < (N); k++)
+#ifdef FSDPMARK_EMULATION
+#define EACH(k, N) for (int k = 0; k < (N); k++)
+#else
+#define EACH(k, N) _Pragma("unroll") for (int k = 0; k < (N); k++) // else at[] would be memory
+#endif
 
 // from[0 .. N-1], aligned as pack is, widened.
 template <int N, class W, class T> DEVICE values<W, N> load_as(const T *from)

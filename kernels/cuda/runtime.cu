@@ -3,6 +3,7 @@
 // How: lanes are non-blocking streams, those that move data with the highest priority. A wait polls an event: at first without a pause, then
 //      with short ones. After a wait that was given up, later ones look once and fail, so that one hang costs one deadline.
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/memory.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -178,6 +179,7 @@ bool cuda_open(int local_rank, double deadline_s, bool (*watch)(struct error *er
 
 void cuda_close(void)
 {
+    cuda_kernels_close();
     for (int i = 0; i < CUDA_LANES; i++) { // what one of them says is of no interest any more
         if (now.orders[i])
             (void)cudaEventDestroy(now.orders[i]);
