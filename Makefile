@@ -247,7 +247,7 @@ CXX = g++
 EMULATED_FLAGS = -DFSDPMARK_EMULATION -Ikernels/cuda/tests/include $(CPPFLAGS)
 EMULATED_SAN := $(if $(SAN_FLAGS),-fsanitize=undefined -fno-sanitize-recover=all)
 EMULATED_CFLAGS = $(filter-out $(SAN_FLAGS) $(OPT),$(CFLAGS)) -O2
-EMULATED_CXXFLAGS = -g -std=c++17 -D_GNU_SOURCE -O2 -fno-exceptions -fno-rtti -fno-math-errno -ffp-contract=off -Wall -Wextra -Werror $(EMULATED_SAN)
+EMULATED_CXXFLAGS = -g -std=c++17 -D_GNU_SOURCE -O2 -fno-exceptions -fno-rtti -fno-math-errno -ffp-contract=off -Wall -Wextra -Werror -Wno-unknown-pragmas $(EMULATED_SAN)
 EMULATED_LINK = -L$(EMULATED) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../emulated' -lcuda-emulated -lstdc++
 $(EMULATED)/pic/%.o: %.c | generated
 	$(call say,CC,$< (emulated))
