@@ -39,7 +39,7 @@ static const int warpSize = 32;
 
 // ---- barriers, shuffles, votes: with the place that they are called from ----
 #define __syncthreads() emulation_barrier(__FILE__, __LINE__)
-#define __syncwarp(...) emulation_sync_warp(__FILE__, __LINE__, ##__VA_ARGS__)
+#define __syncwarp(...) emulation_sync_warp(__FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__)
 #define __shfl_sync(mask, value, ...) emulation_shuffle(EMULATION_INDEX, (mask), (value), __FILE__, __LINE__, __VA_ARGS__)
 #define __shfl_up_sync(mask, value, ...) emulation_shuffle(EMULATION_UP, (mask), (value), __FILE__, __LINE__, __VA_ARGS__)
 #define __shfl_down_sync(mask, value, ...) emulation_shuffle(EMULATION_DOWN, (mask), (value), __FILE__, __LINE__, __VA_ARGS__)
@@ -141,7 +141,7 @@ static inline void emulation_launch_kernel(void (*kernel)(P...), const char *nam
 
 #define LAUNCH(kernel, grid, block, shared_bytes, lane, ...)                                                                             \
     do {                                                                                                                                 \
-        emulation_launch_kernel(kernel, #kernel, (grid), (block), (shared_bytes), cuda_stream(lane), __FILE__, __LINE__, ##__VA_ARGS__); \
+        emulation_launch_kernel(kernel, #kernel, (grid), (block), (shared_bytes), cuda_stream(lane), __FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__); \
         launch_check(#kernel, (grid), (block), (shared_bytes), (lane), __FILE__, __LINE__);                                              \
     } while (0)
 

@@ -114,6 +114,22 @@ static void keep_divergence(void)
 
 // ---- what a thread waits for ----
 
+static void become(int thread)
+{
+    b.current = thread;
+    emulation_thread_index = b.threads[thread].index;
+}
+
+// The next lane of the same warp, in the order of the block, that may go on; -1: none.
+static int next_lane(void)
+{
+    int begin = b.current / WARP * WARP, step = b.down ? -1 : 1;
+    for (int t = b.current + step; t >= begin && t < begin + WARP; t += step)
+        if (b.threads[t].state == RUNNING)
+            return t;
+    return -1;
+}
+
 static struct thread *wait_at(enum state state, const char *file, int line)
 {
     struct thread *t = &b.threads[b.current];
@@ -121,7 +137,13 @@ static struct thread *wait_at(enum state state, const char *file, int line)
     t->file = file;
     t->line = line;
     t->fiber = fiber_current();
-    fiber_wait();
+    int next = next_lane();
+    if (next < 0) {
+        fiber_wait();
+    } else {
+        become(next);
+        fiber_pass(b.threads[next].fiber);
+    }
     return t;
 }
 
@@ -204,12 +226,6 @@ static bool release_lanes(struct thread *warp)
 }
 
 // ---- running ----
-
-static void become(int thread)
-{
-    b.current = thread;
-    emulation_thread_index = b.threads[thread].index;
-}
 
 // A fiber's body: threads that end without waiting follow each other on one stack, without a switch.
 static void run_threads(void)
@@ -299,6 +315,7 @@ static void number_threads(dim3 size)
 static enum emulation_step run_launch(void *context)
 {
     struct emulation_launch *launch = context;
+    fault_watch();
     b.launch = launch;
     b.failed = false;
     b.count = (int)(launch->block.x * launch->block.y * launch->block.z);
@@ -327,7 +344,6 @@ void emulation_launch(struct emulation_launch *launch, cudaStream_t stream)
     uint64_t threads = (uint64_t)s.x * s.y * s.z, blocks = (uint64_t)g.x * g.y * g.z;
     bool possible = threads > 0 && threads <= THREADS_MAX && threads % WARP == 0 && s.z <= 64 && blocks > 0 && blocks <= INT32_MAX && g.y < 65536 && g.z < 65536 &&
                     launch->shared_bytes <= device_shared_limit(launch->function);
-    fault_watch();
     if (!possible) {
         emulation_result(cudaErrorInvalidConfiguration);
         free(launch);

@@ -17,7 +17,7 @@ struct fiber {
     place at;
     unsigned char *stack; // its guard page
     struct fiber *next;   // of those that are free
-    bool taken, returned, fresh;
+    bool taken, fresh;
 };
 
 static struct {
@@ -41,7 +41,9 @@ static void forever(void)
 {
     for (;;) {
         all.body();
-        all.current->returned = true;
+        all.current->taken = false;
+        all.current->next = all.free;
+        all.free = all.current;
         fiber_wait();
     }
 }
@@ -70,6 +72,7 @@ static void start(struct fiber *f)
 }
 static void enter(struct fiber *f) { emulation_switch(&all.outside, f->at); }
 static void leave(struct fiber *f) { emulation_switch(&f->at, all.outside); }
+static void pass(struct fiber *from, struct fiber *to) { emulation_switch(&from->at, to->at); }
 #else
 static void start(struct fiber *f)
 {
@@ -81,6 +84,7 @@ static void start(struct fiber *f)
 }
 static void enter(struct fiber *f) { swapcontext(&all.outside, &f->at); }
 static void leave(struct fiber *f) { swapcontext(&f->at, &all.outside); }
+static void pass(struct fiber *from, struct fiber *to) { swapcontext(&from->at, &to->at); }
 #endif
 
 // ---- taking and running ----
@@ -120,18 +124,18 @@ struct fiber *fiber_take(void (*body)(void))
     return f;
 }
 
-bool fiber_run(struct fiber *f)
+void fiber_run(struct fiber *f)
 {
-    f->returned = false;
     all.current = f;
     enter(f);
     all.current = NULL;
-    if (f->returned) {
-        f->taken = false;
-        f->next = all.free;
-        all.free = f;
-    }
-    return f->returned;
+}
+
+void fiber_pass(struct fiber *to)
+{
+    struct fiber *from = all.current;
+    all.current = to;
+    pass(from, to);
 }
 
 void fiber_wait(void) { leave(all.current); }

@@ -15,8 +15,10 @@ struct fiber;
 
 // A fiber that runs nothing; NULL: no memory. All of a process have the same body.
 struct fiber *fiber_take(void (*body)(void));
-// From outside: runs it until it waits or its body returns: then true, and it is taken no longer.
-bool fiber_run(struct fiber *f);
+// From outside: runs it until it, or one that it passed to, waits or its body returns: that one is then taken no longer.
+void fiber_run(struct fiber *f);
+// From within: waits, and another one that waits goes on: half the switches, and the processor guesses where they lead.
+void fiber_pass(struct fiber *to);
 // From within: back to who ran it.
 void fiber_wait(void);
 // The one that runs; NULL outside.
