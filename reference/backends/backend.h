@@ -33,7 +33,10 @@ struct backend_group {
 struct backend {
     const char *name;
     const struct device *device; // whose arrays it moves
+    const char *library;         // of its collectives, where that is not its name
     const struct backend *(*host)(void); // of the host's arrays; its groups have the same indices. NULL: itself
+    const char *(*device_text)(void); // what computes, once it is open; NULL: the host
+    bool (*emulated)(void);      // what computes is an emulation (tests only); NULL: it is not
 
     // Starts the library; world gets all ranks. Blocking; the launcher bounds it. deadline_s: of each wait of the host for a device that runs behind
     // it. Errors: the library's.

@@ -15,7 +15,12 @@ static const char *flag(bool value) { return value ? "true" : "false"; }
 bool answers_hello(fsdpmark *f, const struct fsdp_case *c, const struct engine *e, const struct comm_world *world)
 {
     const struct sharding_spec *s = &c->sharding;
-    fsdpmark_configured(f, "backend", "%s", world->backend->name);
+    const struct backend *b = world->backend;
+    bool emulated = b->emulated && b->emulated();
+    fsdpmark_configured(f, "backend", "%s", b->library ? b->library : b->name);
+    fsdpmark_configured(f, "device", "%s", b->device_text ? b->device_text() : "cpu");
+    if (emulated)
+        fsdpmark_configured(f, "emulated", "true");
     fsdpmark_configured(f, "strategy", "%s", strategy_name(s->strategy));
     fsdpmark_configured(f, "mesh", "%dx%d", e ? e->mesh.replicas : s->replicas, e ? e->mesh.shards : s->shards);
     fsdpmark_configured(f, "layout", "%s", layout_name(e ? e->layout : s->layout));
@@ -36,7 +41,7 @@ bool answers_hello(fsdpmark *f, const struct fsdp_case *c, const struct engine *
         fsdpmark_configured(f, "clip_factor", "limit / (norm + 1e-6)");
         fsdpmark_configured(f, "divide", "after the sum, in the reduce type");
     }
-    return fsdpmark_hello(f, NULL);
+    return fsdpmark_hello(f, emulated ? "EMULATION of a GPU on the host: no result of a GPU" : NULL);
 }
 
 struct parts { struct fsdpmark_part *list; int count; };

@@ -193,7 +193,7 @@ int bench_run(int count, char **arguments)
     }
     serve_threads();
     publish_open();
-    bool ok = comm_world_open(&world, serve_backend(c.world_size), serve_deadline(), &error) && run(&c, &world, steps, &error);
+    bool ok = serve_open(&world, c.world_size, &error) && run(&c, &world, steps, &error);
     if (ok)
         comm_world_close(&world);
     else

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "harness/protocol/case.h"
+#include "reference/backends/choose.h"
 #include "reference/truth/truth.h"
 #include "reference/worker/bench.h"
 #include "reference/worker/overlap.h"
@@ -33,6 +34,7 @@ static int help(void)
          "  --bench CASE.json   time the steps of a case's model and sharding; one JSON line a step\n"
          "  --overlap CASE.json [STEPS]  time what of the communication of a step is not hidden (reference/worker/overlap.h)\n"
          "  --turns ROUNDS CASE.json...  time the steps of several cases in turns, with and without communication (reference/worker/turns.h)\n"
+         "  --devices           what GPUs it can have; exit status 1: none, and why\n"
          "  --version, --help");
     return 0;
 }
@@ -41,6 +43,14 @@ static int version(void)
 {
     printf("fsdp-reference %s %s\n", FSDPMARK_VERSION, FSDPMARK_COMMIT);
     return 0;
+}
+
+static int devices(void)
+{
+    char text[1024];
+    bool any = choose_devices(text, sizeof text);
+    puts(text);
+    return !any;
 }
 
 static bool make_truth(const char *folder, struct error *error)
@@ -82,8 +92,10 @@ int main(int argc, char **argv)
         return turns_run(argc - 2, argv + 2);
     if (!strcmp(verb, "--version") && argc == 2)
         return version();
+    if (!strcmp(verb, "--devices") && argc == 2)
+        return devices();
     if (!strcmp(verb, "--help") && argc == 2)
         return help();
-    fprintf(stderr, "fsdp-reference: found '%s', expected --worker, --truth FOLDER..., --bench CASE.json, --overlap CASE.json, --turns ROUNDS CASE.json..., --version or --help\n", verb);
+    fprintf(stderr, "fsdp-reference: found '%s', expected --worker, --truth FOLDER..., --bench CASE.json, --overlap CASE.json, --turns ROUNDS CASE.json..., --devices, --version or --help\n", verb);
     return 2;
 }

@@ -111,10 +111,10 @@ static bool run(const struct fsdp_case *c, struct comm_world *world, int steps, 
     return ok;
 }
 
-bool overlap_asked(const struct fsdp_case *c)
+bool overlap_asked(const struct fsdp_case *c, const struct comm_world *world)
 {
     const char *probes = getenv("FSDPMARK_PROBES");
-    return probes && strstr(probes, "wait") && c->layer == LAYER_MEASURED && c->world_size > 1 && c->model.kind != MODEL_WITNESS && c->data.steps > OVERLAP_LEAST;
+    return world->backend == &backend_mpi && probes && strstr(probes, "wait") && c->layer == LAYER_MEASURED && c->world_size > 1 && c->model.kind != MODEL_WITNESS && c->data.steps > OVERLAP_LEAST;
 }
 
 bool overlap_measure(const struct fsdp_case *c, struct comm_world *world, struct overlap *out, struct error *error)
@@ -147,9 +147,9 @@ int overlap_run(int count, char **arguments)
         return 2;
     }
     serve_threads();
-    bool ok = comm_world_open(&world, serve_backend(c.world_size), serve_deadline(), &error);
+    bool ok = serve_open(&world, c.world_size, &error);
     if (ok && world.backend != &backend_mpi)
-        ok = error_set(&error, "--overlap: one rank communicates with none, expected several under mpirun");
+        ok = error_set(&error, "--overlap: found the backend %s, expected that of MPI and the CPU: several ranks under mpirun", world.backend->name);
     ok = ok && run(&c, &world, steps, false, &figures, &error);
     if (ok && world.all.rank == 0)
         put_summary(&figures);

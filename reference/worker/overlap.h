@@ -18,9 +18,9 @@ int overlap_run(int count, char **arguments);
 
 // What a worker tells of a case whose waits are recorded, so that the report has both (docs/probes.md, Exposed communication).
 struct overlap { int steps; struct interval step, exposed, share, over_serial; };
-// Whether it should: the wait probe is loaded, the case is a measured one of several ranks with more than OVERLAP_LEAST steps.
+// Whether it should: the wait probe is loaded, the arrays are the host's, the case is a measured one of several ranks with more than OVERLAP_LEAST steps.
 enum { OVERLAP_LEAST = 8 };
-bool overlap_asked(const struct fsdp_case *c);
+bool overlap_asked(const struct fsdp_case *c, const struct comm_world *world);
 // All ranks together, in the world of the case's own engine. Nothing of it is recorded. It takes about ten seconds at most; steps 0: too slow for six steps.
 bool overlap_measure(const struct fsdp_case *c, struct comm_world *world, struct overlap *out, struct error *error);
 

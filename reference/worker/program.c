@@ -93,6 +93,18 @@ static const char *phase_of(enum fsdpmark_verb verb) { return verb == FSDPMARK_M
 
 static void say_backward(void *context, int step) { fsdpmark_phase(context, "backward", step); }
 
+// Whether a verb succeeded. A device tells late what it could not do; what the verb then says itself is a consequence of that.
+static bool finished(bool ok, const struct engine *e, const struct fsdpmark_instruction *in, struct error *error)
+{
+    const char *verb = verb_name((enum verb)in->verb);
+    struct error why = {""};
+    if (e->on->failed(&why) || kernels_take_error()) {
+        error->text[0] = 0;
+        return error_set(error, "%s of step %d failed: %s", verb, in->step, why.text[0] ? why.text : "no memory for the kernels");
+    }
+    return ok || error_set(error, "%s of step %d failed", verb, in->step);
+}
+
 bool program_run(fsdpmark *f, struct engine *e, struct error *error)
 {
     struct run r = {f, e, error};
@@ -103,8 +115,8 @@ bool program_run(fsdpmark *f, struct engine *e, struct error *error)
         if (FAULT(rank_ends_early) && e->rank == 1 && in->verb == FSDPMARK_MICRO && in->step > 0)
             return true;
         fsdpmark_phase(f, phase_of(in->verb), in->step);
-        if (!verbs[in->verb](&r, in) || kernels_take_error())
-            return error_set(error, "%s of step %d failed: no memory for the kernels", verb_name((enum verb)in->verb), in->step);
+        if (!finished(verbs[in->verb](&r, in), e, in, error))
+            return false;
     }
     fsdpmark_phase(f, "end", -1);
     return true;

@@ -10,18 +10,13 @@
 #include <stdlib.h>
 
 #include "harness/library/handle.h"
+#include "reference/backends/choose.h"
 #include "reference/engine/fault.h"
 #include "reference/engine/publish.h"
 #include "reference/worker/answers.h"
 #include "reference/worker/program.h"
 
 static const double default_deadline_s = 30;
-
-const struct backend *serve_backend(int ranks)
-{
-    bool under_mpi = getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE");
-    return ranks == 1 && !under_mpi ? &backend_serial : &backend_mpi;
-}
 
 void serve_threads(void)
 {
@@ -37,13 +32,20 @@ double serve_deadline(void)
     return seconds > 0 ? seconds : default_deadline_s;
 }
 
-static bool train(fsdpmark *f, struct comm_world *world, struct error *error)
+bool serve_open(struct comm_world *world, int ranks, struct error *error)
+{
+    const struct backend *backend = NULL;
+    return choose_backend(ranks, &backend, error) == CHOSEN && comm_world_open(world, backend, serve_deadline(), error);
+}
+
+// not_here: why none of the cases can be run on this machine, or NULL.
+static bool train(fsdpmark *f, struct comm_world *world, const char *not_here, struct error *error)
 {
     struct engine e;
     struct overlap overlap = {0};
     const struct fsdp_case *c = &f->c;
     const char *fault = case_option(c, "fault");
-    const char *unsupported = engine_unsupported(c);
+    const char *unsupported = not_here ? not_here : engine_unsupported(c);
     fault = fault ? fault : getenv("FSDPMARK_FAULT");
     fault_set(fault);
     if (fault && !FAULT_BUILD)
@@ -56,18 +58,18 @@ static bool train(fsdpmark *f, struct comm_world *world, struct error *error)
     }
     publish_engine(&e);
     bool ok = answers_hello(f, c, &e, world) && answers_shards(f, &e) && program_run(f, &e, error) && answers_shards(f, &e) &&
-              answers_memory(f, &e) && (!overlap_asked(c) || overlap_measure(c, world, &overlap, error)) &&
+              answers_memory(f, &e) && (!overlap_asked(c, world) || overlap_measure(c, world, &overlap, error)) &&
               answers_traffic(f, &e, &overlap) && comm_barrier(&e.comm, error) && fsdpmark_done(f);
     publish_engine(NULL);
     engine_close(&e);
     return ok;
 }
 
-static void serve_cases(fsdpmark *f, struct comm_world *world)
+static void serve_cases(fsdpmark *f, struct comm_world *world, const char *not_here)
 {
     while (fsdpmark_next(f)) {
         struct error error = {""};
-        if (!train(f, world, &error))
+        if (!train(f, world, not_here, &error))
             fsdpmark_fail(f, "%s", error.text);
     }
 }
@@ -83,13 +85,21 @@ int serve_job(void)
 {
     struct comm_world world;
     struct error error = {""};
+    const struct backend *backend = NULL;
     fsdpmark *f = fsdpmark_open("reference", FSDPMARK_VERSION);
     if (!fsdpmark_error(f)) {
         serve_threads();
         publish_open();
-        bool open = comm_world_open(&world, serve_backend(fsdpmark_size(f)), serve_deadline(), &error);
+        enum chosen chosen = choose_backend(fsdpmark_size(f), &backend, &error);
+        struct error not_here = error;
+        if (chosen == CHOSEN_NOT_HERE)
+            backend = choose_host(fsdpmark_size(f));
+        error.text[0] = 0;
+        bool open = chosen != CHOSEN_BAD && comm_world_open(&world, backend, serve_deadline(), &error);
+        if (chosen == CHOSEN_BAD)
+            error = not_here;
         if (open && expect_place(f, &world, &error))
-            serve_cases(f, &world);
+            serve_cases(f, &world, chosen == CHOSEN_NOT_HERE ? not_here.text : NULL);
         else
             fsdpmark_fail(f, "%s", error.text);
         if (open && !fsdpmark_error(f))

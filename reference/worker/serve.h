@@ -2,13 +2,13 @@
 #ifndef REFERENCE_WORKER_SERVE_H
 #define REFERENCE_WORKER_SERVE_H
 
-#include "reference/backends/backend.h"
+#include "reference/engine/comm.h"
 
 // Reads the job from the environment. Returns the exit status: 0 all served, 1 a case failed, 2 unusable input.
 int serve_job(void);
 
-// The serial backend for one rank, unless MPI's launcher started it; else MPI.
-const struct backend *serve_backend(int ranks);
+// The world of the backend that is chosen (choose.h), opened. False, with the error set, where there is none.
+bool serve_open(struct comm_world *world, int ranks, struct error *error);
 // Of each collective [s]: FSDPMARK_COLLECTIVE_SECONDS, or 30.
 double serve_deadline(void);
 // Threads of the BLAS: OMP_NUM_THREADS, or 1.

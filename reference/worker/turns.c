@@ -160,9 +160,9 @@ int turns_run(int count, char **arguments)
     bool read = read_cases(&t, count - 1, arguments + 1, &error), ok = false;
     if (read) {
         serve_threads();
-        ok = comm_world_open(&world, serve_backend(t.c[0].world_size), serve_deadline(), &error);
+        ok = serve_open(&world, t.c[0].world_size, &error);
         if (ok && world.backend != &backend_mpi)
-            ok = error_set(&error, "--turns: one rank communicates with none, expected several under mpirun");
+            ok = error_set(&error, "--turns: found the backend %s, expected that of MPI and the CPU: several ranks under mpirun", world.backend->name);
         ok = ok && run(&t, &world, rounds, &error);
     }
     if (ok)

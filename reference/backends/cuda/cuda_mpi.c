@@ -252,6 +252,7 @@ static bool mpi_broadcast(const struct backend_group *g, enum dtype type, void *
 }
 
 const struct backend backend_cuda_mpi = {
-    .name = "cuda + mpi", .device = &device_cuda, .host = host_backend, .open = mpi_open, .close = mpi_close, .split = mpi_split, .all_gather = mpi_all_gather,
+    .name = "cuda + mpi", .library = "mpi", .device = &device_cuda, .host = host_backend,
+    .device_text = cuda_device_text, .emulated = cuda_is_emulated, .open = mpi_open, .close = mpi_close, .split = mpi_split, .all_gather = mpi_all_gather,
     .reduce_scatter = mpi_reduce_scatter, .all_reduce = mpi_all_reduce, .broadcast = mpi_broadcast, .test = mpi_test, .follow = mpi_follow,
 };

@@ -297,6 +297,7 @@ static bool nccl_follow(struct backend_request *r, struct error *error)
 }
 
 const struct backend backend_cuda_nccl = {
-    .name = "cuda + nccl", .device = &device_cuda, .host = host_backend, .open = nccl_open, .close = nccl_close, .split = nccl_split, .all_gather = nccl_all_gather,
+    .name = "cuda + nccl", .library = "nccl", .device = &device_cuda, .host = host_backend,
+    .device_text = cuda_device_text, .emulated = cuda_is_emulated, .open = nccl_open, .close = nccl_close, .split = nccl_split, .all_gather = nccl_all_gather,
     .reduce_scatter = nccl_reduce_scatter, .all_reduce = nccl_all_reduce, .broadcast = nccl_broadcast, .test = nccl_test, .follow = nccl_follow,
 };
