@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "kernels/dtype.h"
 
 static bool dtype_of(ncclDataType_t type, enum dtype *out)
 {
@@ -42,8 +42,8 @@ static void add_around(const ncclComm_t comm, const struct nccl_operation *o, si
         const char *part = o->room + (size_t)((last + i) % comm->size) * stride + start * size;
         if (i == 1)
             memcpy(sum, part, count * size);
-        else
-            kernels_accumulate((int64_t)count, type, part, type, sum);
+        for (size_t e = 0; i > 1 && e < count; e++) // in double, rounded once: what one addition in the type gives
+            dtype_set(type, sum, (int64_t)e, dtype_get(type, sum, (int64_t)e) + dtype_get(type, part, (int64_t)e));
     }
     if (sum)
         memcpy(dst, sum, count * size);
