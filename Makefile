@@ -68,6 +68,9 @@ CUDA_UNKNOWN := $(filter-out $(CUDA_KNOWN:compute_%=%),$(CUDA_ARCHS))
 CUDA_WHY_NOT := $(if $(filter-out auto 1 0,$(CUDA)),found CUDA=$(CUDA)$(comma) expected auto$(comma) 1 or 0,$(if $(filter 0,$(CUDA)),CUDA=0,$(if \
   $(NVCC),$(if $(CUDA_UNKNOWN),$(NVCC) does not know $(CUDA_UNKNOWN:%=sm_%),$(if $(filter 1,$(SAN)),SAN=1: sanitizers are of the host)),found no nvcc)))
 HAVE_CUDA := $(if $(CUDA_WHY_NOT),,1)
+ifndef NCCL_HOME
+NCCL_HOME := $(firstword $(patsubst %/include/nccl.h,%,$(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h)))
+endif
 ifneq ($(if $(HAVE_CUDA),,$(filter-out auto 0,$(CUDA))),)
 ifneq ($(filter-out $(NEEDS_NOTHING),$(or $(MAKECMDGOALS),all)),)
 $(error CUDA=$(CUDA): $(CUDA_WHY_NOT). Expected the CUDA toolkit (12.8 or later) with nvcc in PATH, NVCC=FILE or /usr/local/cuda; CUDA=0 builds without)
@@ -123,8 +126,9 @@ PROBE_LIBS := $(BUILD)/libfsdpmark-probe.so $(PROBES:%=$(BUILD)/libfsdpmark-prob
 PROBE_NEEDS_papi := $(if $(PAPI),$(shell pkg-config --libs papi))
 
 CUDA_LIBS := $(if $(HAVE_CUDA),$(BUILD)/libkernels-cuda.a)
+CUDA_PROGRAMS := $(if $(HAVE_CUDA),$(BUILD)/fsdp-reference-cuda $(BUILD)/bench-cuda)
 
-all: $(LIBS) $(CUDA_LIBS) $(PUBLIC_LIBS) $(PROBE_LIBS) $(PROGRAMS)
+all: $(LIBS) $(CUDA_LIBS) $(PUBLIC_LIBS) $(PROBE_LIBS) $(PROGRAMS) $(CUDA_PROGRAMS)
 
 # ---- rules -----------------------------------------------------------------------------------
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
@@ -265,7 +269,7 @@ $(EMULATED)/%.o: %.cpp | generated
 $(EMULATED)/libcuda-emulated.so: $(patsubst %.c,$(EMULATED)/pic/%.o,$(call src,kernels/cuda/tests/emulation))
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs $^ -o $@ $(shell pkg-config --libs openblas) -lm
-$(EMULATED)/libnccl-emulated.so: $(patsubst %.c,$(EMULATED)/pic/%.o,$(call src,kernels/cuda/tests/nccl)) $(EMULATED)/libcuda-emulated.so
+$(EMULATED)/libnccl-emulated.so: $(patsubst %.c,$(EMULATED)/pic/%.o,$(call src,kernels/cuda/tests/nccl) kernels/dtype.c) $(EMULATED)/libcuda-emulated.so
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs $(filter %.o,$^) -o $@ -L$(EMULATED) -Wl,-rpath,'$$ORIGIN' -lcuda-emulated $(MPI_LIBS) -lm
 $(eval $(call library,emulated/libkernels-cuda.a,$(CUDA_SOURCES:%.cu=$$(EMULATED)/%.o)))
@@ -273,8 +277,36 @@ EMULATED_TEST_PROGRAMS := $(patsubst kernels/cuda/tests/%,$(BUILD)/tests/emulate
 $(BUILD)/tests/emulated/%: $(EMULATED)/kernels/cuda/tests/%.o $(EMULATED)/libkernels-cuda.a $(LIBS) $(EMULATED)/libcuda-emulated.so | $(PROBE_LIBS)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(LINK) -lcmocka $(EMULATED_LINK) $(DEP_LIBS) $(MPI_LIBS)
-# Programs of the worker and the engine over CUDA, and their emulated twins, have their place here.
-EMULATED_PROGRAMS :=
+# The worker over CUDA, and its emulated twins: choose_cuda.o stands before choose.o of the archive. Without NCCL's header no_nccl.c takes its place.
+CUDA_BACKENDS := $(call src,reference/backends/cuda)
+CUDA_NCCL := $(if $(wildcard $(NCCL_HOME)/include/nccl.h),-L$(NCCL_HOME)/lib -Wl$(comma)-rpath$(comma)$(NCCL_HOME)/lib -lnccl)
+$(BUILD)/cuda/reference/backends/cuda/cuda_nccl.o: CPPFLAGS += -isystem $(NCCL_HOME)/include
+$(BUILD)/fsdp-reference-cuda: $(call obj,$(WORKER)) $(patsubst %.c,$(BUILD)/cuda/%.o,$(filter-out %/$(if $(CUDA_NCCL),no_nccl.c,cuda_nccl.c),$(CUDA_BACKENDS))) \
+  $(BUILD)/libkernels-cuda.a $(filter-out %/libharness.a,$(LIBS))
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(CUDA_NCCL) $(CUDA_LINK) $(DEP_LIBS) $(MPI_LIBS) $(PAPI_LIBS)
+$(BUILD)/bench-cuda: $(BUILD)/cuda/kernels/cuda/bench/rates.o $(BUILD)/libkernels-cuda.a $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(CUDA_LINK) $(DEP_LIBS)
+EMULATED_BACKENDS := $(filter-out %/no_nccl.c,$(CUDA_BACKENDS))
+EMULATED_LIBS := $(EMULATED)/libnccl-emulated.so $(EMULATED)/libcuda-emulated.so
+$(EMULATED)/faulty/%.o: %.c | generated
+	$(call say,CC,$< (emulated, faulty))
+	$(Q)mkdir -p $(@D) && $(CC) $(EMULATED_FLAGS) -DFSDPMARK_FAULTS $(EMULATED_CFLAGS) -c $< -o $@
+$(EMULATED)/faulty/%.o: %.cu | generated
+	$(call say,CXX,$< (emulated, faulty))
+	$(Q)mkdir -p $(@D) && $(CXX) -x c++ $(EMULATED_FLAGS) -DFSDPMARK_FAULTS $(EMULATED_CXXFLAGS) -c $< -o $@
+$(EMULATED)/fsdp-reference-cuda: $(call obj,$(WORKER)) $(EMULATED_BACKENDS:%.c=$(EMULATED)/%.o) $(EMULATED)/libkernels-cuda.a $(filter-out %/libharness.a,$(LIBS)) | $(EMULATED_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -L$(EMULATED) -lnccl-emulated $(EMULATED_LINK) $(DEP_LIBS) $(MPI_LIBS) $(PAPI_LIBS)
+$(EMULATED)/fsdp-reference-cuda-faulty: $(patsubst %.c,$(BUILD)/faulty/%.o,$(filter-out %/choose.c,$(WORKER) $(ENGINE))) $(EMULATED_BACKENDS:%.c=$(EMULATED)/faulty/%.o) \
+  $(CUDA_SOURCES:%.cu=$(EMULATED)/faulty/%.o) $(filter-out %/libharness.a %/libreference.a,$(LIBS)) | $(EMULATED_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -L$(EMULATED) -lnccl-emulated $(EMULATED_LINK) $(DEP_LIBS) $(MPI_LIBS) $(PAPI_LIBS)
+$(EMULATED)/bench-cuda: $(EMULATED)/kernels/cuda/bench/rates.o $(EMULATED)/libkernels-cuda.a $(LIBS) | $(EMULATED)/libcuda-emulated.so
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(EMULATED_LINK) $(DEP_LIBS)
+EMULATED_PROGRAMS := $(if $(SAN_FLAGS),,$(EMULATED)/fsdp-reference-cuda $(EMULATED)/fsdp-reference-cuda-faulty $(EMULATED)/bench-cuda)
 .PHONY: emulated device-tests
 emulated: $(EMULATED_PROGRAMS) $(EMULATED_TEST_PROGRAMS)
 device-tests: $(if $(HAVE_CUDA),$(DEVICE_TEST_PROGRAMS))

@@ -36,7 +36,11 @@ static enum chosen choose_gpu(int ranks, int collectives, const struct backend *
                   devices, devices == 1 ? "" : "s", here);
         return CHOSEN_NOT_HERE;
     }
-    bool nccl = collectives == COLLECTIVES_NCCL || (collectives == COLLECTIVES_AUTO && devices >= here);
+    if (collectives == COLLECTIVES_NCCL && !cuda_has_nccl) {
+        error_set(error, "FSDPMARK_COLLECTIVES=nccl: this program was built without NCCL, whose header nccl.h was not found (NCCL_HOME=FOLDER names its place)");
+        return CHOSEN_NOT_HERE;
+    }
+    bool nccl = collectives == COLLECTIVES_NCCL || (collectives == COLLECTIVES_AUTO && cuda_has_nccl && devices >= here);
     control_choose(choose_host(ranks));
     *out = nccl ? &backend_cuda_nccl : &backend_cuda_mpi;
     return CHOSEN;

@@ -19,6 +19,9 @@ const struct backend *control(void);
 // The place of a group in tables of its CUDA backend: below CUDA_GROUPS.
 int control_index(const struct backend_group *g);
 
+// Whether cuda + nccl is built in (cuda_nccl.c), or a named refusal stands in its place (no_nccl.c).
+extern const bool cuda_has_nccl;
+
 // Waits for a request of control(), at most for the deadline.
 bool control_wait(struct backend_request *request, const char *what, struct error *error);
 

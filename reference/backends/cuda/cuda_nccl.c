@@ -296,6 +296,8 @@ static bool nccl_follow(struct backend_request *r, struct error *error)
            error_set(error, "cuda + nccl: the compute stream cannot wait for a collective");
 }
 
+const bool cuda_has_nccl = true;
+
 const struct backend backend_cuda_nccl = {
     .name = "cuda + nccl", .library = "nccl", .device = &device_cuda, .host = host_backend,
     .device_text = cuda_device_text, .emulated = cuda_is_emulated, .open = nccl_open, .close = nccl_close, .split = nccl_split, .all_gather = nccl_all_gather,
