@@ -270,9 +270,10 @@ __global__ void beyond_shared(int *out, int at)
 {
     SHARED_ARRAY(int, first, 8);
     SHARED_ARRAY(int, numbers, 33);
+    int *some = numbers; // as a pointer: the host's own sanitizer would speak first
     first[threadIdx.x % 8] = 0;
     if (threadIdx.x == 5)
-        numbers[at] = 1;
+        some[at] = 1;
     out[threadIdx.x] = first[0];
 }
 
@@ -302,6 +303,24 @@ static void test_device_bounds(void **state)
     (void)state;
     LAUNCH(fill, 1, 32, 0, CUDA_COMPUTE, 1025, device<float>(1024));
     EXPECT_FAILURE("kernel fill", "thread (0,0,0)", "out of bounds: byte 4096 of a region of 4096 bytes");
+}
+
+__global__ void write_at(float *x, int at) { x[at] = 1; }
+
+// Beside it within its page, which shows once it is given back.
+static void test_device_edges(void **state)
+{
+    static const struct { int at; const char *says; } cases[] = {{-1, "written before a region of 400 bytes"}, {100, "written behind a region of 400 bytes"}};
+    for (size_t i = 0; i < 2; i++) {
+        float *x = device<float>(100);
+        const char *const parts[] = {"cudaErrorIllegalAddress", cases[i].says, NULL};
+        LAUNCH(write_at, 1, 32, 0, CUDA_COMPUTE, x, cases[i].at);
+        expect_success();
+        assert_false(CUDA_OK(cudaFree(x)));
+        expect_failure(parts);
+        close_device(state);
+        open_device(state);
+    }
 }
 
 static void test_host_pointer(void **state)
@@ -351,7 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_reduction), TEST(test_missing_barrier_is_nan), TEST(test_shuffles), TEST(test_votes_and_atomics), TEST(test_three_dimensions),
         TEST(test_divergent_barrier), TEST(test_two_barriers), TEST(test_missing_lane), TEST(test_lane_outside_mask), TEST(test_caller_not_in_mask),
-        TEST(test_shared_bounds), TEST(test_device_bounds), TEST(test_host_pointer), TEST(test_stack), TEST(test_impossible_launches), TEST(test_speed),
+        TEST(test_shared_bounds), TEST(test_device_bounds), TEST(test_device_edges), TEST(test_host_pointer), TEST(test_stack), TEST(test_impossible_launches), TEST(test_speed),
     };
     return cmocka_run_group_tests_name("emulated threads", tests, NULL, NULL);
 }

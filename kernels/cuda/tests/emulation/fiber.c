@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined EMULATION_UCONTEXT
 typedef void *place; // a stack pointer, above it the saved registers and where to go on
 #else
 #include <ucontext.h>
@@ -48,7 +48,7 @@ static void forever(void)
     }
 }
 
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined EMULATION_UCONTEXT
 void emulation_switch(void **save, void *load);
 __asm__(".text\n"
         ".type emulation_switch, @function\n"

@@ -1,7 +1,7 @@
 // EMULATION, no GPU: fibers, the stacks that a block's threads run on. Tests only.
 //
 // What: a fiber runs `body` on a stack of its own until that waits or returns; if it returned, the next run calls it again.
-// How:  x86-64: a switch saves the six registers that a call must keep, in assembly, a few nanoseconds. Elsewhere: ucontext.
+// How:  x86-64: a switch saves the six registers that a call must keep, in assembly, a few nanoseconds. Elsewhere, and with -DEMULATION_UCONTEXT: ucontext.
 //       Below each stack lies a page that nobody may touch.
 #ifndef EMULATION_FIBER_H
 #define EMULATION_FIBER_H

@@ -154,14 +154,36 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return cudaSuccess;
 }
 
+static bool poisoned(const unsigned char *at, const unsigned char *end)
+{
+    while (at < end && *at == POISON)
+        at++;
+    return at == end;
+}
+
+// The bytes beside a region that share its first and last page are as they were.
+static void check_edges(const struct region *r)
+{
+    const char *side = NULL;
+    protect(r, PROT_READ);
+    if (!poisoned(r->map + page(), r->at))
+        side = "before";
+    else if (!poisoned(r->at + r->bytes, r->map + r->map_bytes - page()))
+        side = "behind";
+    if (side)
+        emulation_fail(cudaErrorIllegalAddress, "out of bounds: something was written %s a region of %zu bytes of device memory", side, r->bytes);
+}
+
 cudaError_t cudaFree(void *memory)
 {
     queue_finish_all();
     struct region *r = memory ? unlink_region(memory, MEMORY_DEVICE) : NULL;
     if (memory != NULL && r == NULL)
         return emulation_result(cudaErrorInvalidValue);
-    if (r)
+    if (r) {
+        check_edges(r);
         release(r);
+    }
     return emulation_result(emulation_error());
 }
 
