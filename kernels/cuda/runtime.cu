@@ -15,7 +15,7 @@ static const double BUSY_S = 200e-6;   // of polling without a pause
 static const long PAUSE_NS = 20000;
 static const unsigned GRID_FILL = 32;  // blocks for each multiprocessor: those of 256 threads fill it four times
 
-struct launched { const char *kernel, *file; int line; dim3 grid, block; size_t shared_bytes; };
+struct launched { const char *kernel, *where; int line; dim3 grid, block; size_t shared_bytes; };
 
 static struct cuda_state {
     bool open, failed, stuck;
@@ -75,15 +75,15 @@ static void describe(const struct launched *l, char *text, size_t size)
     if (l->kernel == NULL)
         snprintf(text, size, "nothing");
     else
-        snprintf(text, size, "%s (%u,%u,%u) blocks of (%u,%u,%u) threads, %zu bytes, at %s:%d", l->kernel, l->grid.x, l->grid.y, l->grid.z, l->block.x, l->block.y, l->block.z,
-                 l->shared_bytes, l->file, l->line);
+        snprintf(text, size, "%s (%u,%u,%u) blocks of (%u,%u,%u) threads, %zu bytes, in %s, line %d", l->kernel, l->grid.x, l->grid.y, l->grid.z, l->block.x, l->block.y, l->block.z,
+                 l->shared_bytes, l->where, l->line);
 }
 
-void launch_check(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, enum cuda_lane lane, const char *file, int line)
+void launch_check(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, enum cuda_lane lane, const char *where, int line)
 {
-    char text[320];
+    char text[480];
     cudaError_t code = cudaGetLastError();
-    now.last[lane] = launched{kernel, file, line, grid, block, shared_bytes};
+    now.last[lane] = launched{kernel, where, line, grid, block, shared_bytes};
     if (code == cudaSuccess)
         return;
     describe(&now.last[lane], text, sizeof text);
@@ -93,7 +93,7 @@ void launch_check(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes
 // A failure that the device reports behind the host: what was launched last narrows it down.
 static bool fail_late(cudaError_t code, const char *what)
 {
-    char text[CUDA_LANES][320];
+    char text[CUDA_LANES][480];
     for (int i = 0; i < CUDA_LANES; i++)
         describe(&now.last[i], text[i], sizeof text[i]);
     cuda_fail("while waiting for %s: %s: %s; last launched: %s: %s, %s: %s, %s: %s", what, cudaGetErrorName(code), cudaGetErrorString(code), lane_names[0], text[0],

@@ -142,7 +142,7 @@ static inline void emulation_launch_kernel(void (*kernel)(P...), const char *nam
 #define LAUNCH(kernel, grid, block, shared_bytes, lane, ...)                                                                             \
     do {                                                                                                                                 \
         emulation_launch_kernel(kernel, #kernel, (grid), (block), (shared_bytes), cuda_stream(lane), __FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__); \
-        launch_check(#kernel, (grid), (block), (shared_bytes), (lane), __FILE__, __LINE__);                                              \
+        launch_check(#kernel, (grid), (block), (shared_bytes), (lane), __PRETTY_FUNCTION__, __LINE__);                                   \
     } while (0)
 
 #endif
