@@ -270,12 +270,28 @@ static void test_no_device(void **state)
     assert_string_equal(cuda_device_text(), "EMULATION of a CUDA device, no GPU");
 }
 
+// Mistyped, a variable is no default.
+static void test_bad_variables(void **state)
+{
+    struct error why = {};
+    LAUNCH(set_all, 1, 64, 0, CUDA_COMPUTE, N, 1, device<float>(N));
+    setenv("FSDPMARK_EMULATION_ORDER", "latest", 1);
+    EXPECT_FAILURE("FSDPMARK_EMULATION_ORDER: found 'latest', expected random");
+    close_device(state);
+    setenv("FSDPMARK_EMULATION_DEVICES", "two", 1);
+    assert_false(cuda_available(&why));
+    assert_non_null(strstr(why.text, "FSDPMARK_EMULATION_DEVICES: found 'two', expected a number"));
+    unsetenv("FSDPMARK_EMULATION_DEVICES");
+    cudaDeviceReset();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_seed), // first: it forks before the seed has been read
         TEST(test_missing_event_shows), TEST(test_default_stream), TEST(test_events), TEST(test_work_of_others), TEST(test_fresh_memory_is_nan),
         TEST(test_uploads), TEST(test_wrong_copies), TEST(test_host_touches_device), TEST(test_no_device),
+        TEST(test_bad_variables),
     };
     return cmocka_run_group_tests_name("emulated streams", tests, NULL, NULL);
 }

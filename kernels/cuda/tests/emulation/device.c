@@ -11,7 +11,7 @@
 #include "kernels/cuda/tests/emulation/memory.h"
 #include "kernels/cuda/tests/emulation/queue.h"
 
-enum { PROCESSORS = 4, SHARED_BYTES = 48 << 10, SHARED_OPT_IN_BYTES = 227 << 10, FUNCTIONS_MAX = 64 };
+enum { PROCESSORS = 4, SHARED_BYTES = 48 << 10, SHARED_OPT_IN_BYTES = 227 << 10, FUNCTIONS_MAX = 64, DEVICES_MAX = 64 };
 
 static struct {
     cudaError_t sticky, last;
@@ -84,10 +84,21 @@ const char *cudaGetErrorString(cudaError_t error)
 
 // ---- devices ----
 
+uint64_t emulation_number(const char *variable, uint64_t unless)
+{
+    const char *text = getenv(variable);
+    char *end = NULL;
+    uint64_t number = text ? strtoull(text, &end, 10) : unless;
+    if (text == NULL || (text[0] >= '0' && text[0] <= '9' && *end == 0))
+        return number;
+    emulation_fail(cudaErrorInvalidValue, "%s: found '%s', expected a number", variable, text);
+    return unless;
+}
+
 static int count(void)
 {
-    const char *devices = getenv("FSDPMARK_EMULATION_DEVICES");
-    return devices ? atoi(devices) : 1;
+    uint64_t devices = emulation_number("FSDPMARK_EMULATION_DEVICES", 1);
+    return devices < DEVICES_MAX ? (int)devices : DEVICES_MAX;
 }
 
 cudaError_t cudaDriverGetVersion(int *version) { return *version = count() > 0 ? CUDART_VERSION : 0, cudaSuccess; }

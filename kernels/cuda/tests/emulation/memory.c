@@ -29,9 +29,8 @@ static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 static bool fenced(void)
 {
     static int known = -1;
-    const char *fence = known < 0 ? getenv("FSDPMARK_EMULATION_FENCE") : NULL;
     if (known < 0)
-        known = fence == NULL || strcmp(fence, "0") != 0;
+        known = emulation_number("FSDPMARK_EMULATION_FENCE", 1) != 0;
     return known == 1;
 }
 

@@ -39,9 +39,8 @@ static uint64_t next_order, state;
 
 uint32_t queue_random(uint32_t below) // xorshift64*, Vigna 2016
 {
-    const char *seed = state == 0 ? getenv("FSDPMARK_EMULATION_SEED") : NULL;
     if (state == 0)
-        state = (seed ? strtoull(seed, NULL, 10) : 1) * 0x9e3779b97f4a7c15u + 1;
+        state = emulation_number("FSDPMARK_EMULATION_SEED", 1) * 0x9e3779b97f4a7c15u | 1;
     state ^= state >> 12;
     state ^= state << 25;
     state ^= state >> 27;
@@ -55,6 +54,8 @@ static enum policy policy(void)
     for (int i = 0; name && i < 4; i++)
         if (strcmp(name, names[i]) == 0)
             return (enum policy)i;
+    if (name)
+        emulation_fail(cudaErrorInvalidValue, "FSDPMARK_EMULATION_ORDER: found '%s', expected random, latest-first, first-stream-last or queued", name);
     return RANDOM;
 }
 

@@ -32,6 +32,9 @@ cudaError_t emulation_error(void);
 // What cudaGetLastError() gives next; returns it, so that a call can end in it.
 cudaError_t emulation_result(cudaError_t code);
 
+// The number that an environment variable has; what else it has is an error of the device.
+uint64_t emulation_number(const char *variable, uint64_t unless);
+
 // As emulation_enqueue; the context is freed once the work has ended.
 cudaError_t queue_give(cudaStream_t stream, const char *what, enum emulation_step (*step)(void *context), void *context);
 // Runs queued work until the stream is empty; all streams for `queue_all`.
