@@ -7,6 +7,7 @@
 #define KERNELS_CUDA_BLOCK_H
 
 #include "kernels/cuda/number.h"
+#include "reference/engine/fault.h"
 
 struct sum_of { template <class W> static __device__ W of(W a, W b) { return a + b; } };
 struct largest_of { template <class W> static __device__ W of(W a, W b) { return a > b ? a : b; } };
@@ -28,7 +29,8 @@ template <class How, class W> DEVICE W row_reduce(W x, W neutral, W *room)
     __syncthreads(); // what room had before has been read
     if (lane == 0)
         room[threadIdx.y * warps + warp] = x;
-    __syncthreads();
+    if (!FAULT(cuda_sum_without_barrier))
+        __syncthreads();
     return warp_reduce<How>(lane < warps ? room[threadIdx.y * warps + lane] : neutral);
 }
 

@@ -17,8 +17,14 @@ enum { FAULT_BUILD = 1 };
 enum { FAULT_BUILD = 0 };
 #endif
 
+#ifdef __cplusplus
+extern "C" {
+#endif
 // Sets the active fault (NULL: none); the string is borrowed.
 void fault_set(const char *name);
 bool fault_is(const char *name);
+#ifdef __cplusplus
+}
+#endif
 
 #endif
