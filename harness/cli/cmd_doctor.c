@@ -112,6 +112,15 @@ static bool probe_cuda(char *text, size_t size)
     return library("libcuda.so.1", text, size);
 }
 
+static bool probe_nvcc(char *text, size_t size)
+{
+    static const char *const command[] = {"sh", "-c", "$(command -v nvcc || echo /usr/local/cuda/bin/nvcc) --version | sed -n 's/.*release \\([0-9.]*\\).*/nvcc \\1/p' | grep .", NULL};
+    bool has = first_line(command, text, size);
+    if (!has)
+        snprintf(text, size, "found no nvcc");
+    return has;
+}
+
 static bool probe_nccl(char *text, size_t size)
 {
     return library("libnccl.so.2", text, size);
@@ -163,6 +172,7 @@ static const struct row {
     {"PAPI", false, probe_papi, "no hardware counters", "make setup (package libpapi-dev)"},
     {"GPU", false, probe_gpu, "nothing runs on CUDA", "a machine with an NVIDIA GPU and its driver"},
     {"CUDA driver", false, probe_cuda, "nothing runs on CUDA", "install the driver of the GPU"},
+    {"CUDA toolkit", false, probe_nvcc, "make builds nothing for GPUs", "put nvcc into PATH or /usr/local/cuda/bin"},
     {"NCCL", false, probe_nccl, "no collectives between GPUs outside PyTorch", "install libnccl2"},
     {"timers", false, probe_timers, "packets of emulated fabrics leave in steps of a tick: short messages wait for it", "a kernel with high-resolution timers"},
     {"namespaces", false, probe_namespaces, "emulated fabrics need a network namespace per rank", "run as root, or allow user namespaces"},
@@ -309,6 +319,19 @@ static void look_at_papi(json_t *list, bool as_json)
         "user mode is counted alone, context switches not at all", "root, or /proc/sys/kernel/perf_event_paranoid at 1 or less");
 }
 
+// The program that runs on GPUs: whether it was built, and what it says of the devices here.
+static void look_at_cuda(json_t *list, bool as_json)
+{
+    const char *folder = getenv("FSDPMARK_BUILD");
+    char *program = memory_format("%s/fsdp-reference-cuda", folder != NULL ? folder : "."), text[300] = "";
+    const char *const command[] = {program, "--devices", NULL};
+    bool built = access(program, X_OK) == 0, has = built && first_line(command, text, sizeof text);
+    if (!built)
+        snprintf(text, sizeof text, "fsdp-reference-cuda was not built: make info says why");
+    say(list, as_json, "CUDA of the reference", has, false, text, "the reference computes on the CPU alone", built ? "a GPU, and a driver for the toolkit of this build" : "make CUDA=1");
+    free(program);
+}
+
 // The preloaded libraries (docs/probes.md), those that were built.
 static void look_at_probes(const struct cli *cli, json_t *list, bool as_json)
 {
@@ -346,6 +369,7 @@ int cmd_doctor(const struct cli *cli, int argc, char **argv)
         lacking += r->required && !has;
         say(list, as_json, r->name, has, r->required, text, r->without, r->remedy);
     }
+    look_at_cuda(list, as_json);
     look_at_probes(cli, list, as_json);
     look_at_papi(list, as_json);
     bool ok = look_at_fabrics(cli, suite, list, as_json) && look_at_implementations(cli, suite, list, as_json);

@@ -118,6 +118,12 @@ if [ "$mode" = all ]; then
     stage "reference, profile traffic" 0 1800 "$build/fsdpmark" check -i reference -p traffic --store "$build/test.db"
     stage "reference, profile memory" 0 1800 "$build/fsdpmark" check -i reference -p memory --store "$build/test.db"
     stage "selftest, faults in the reference" 0 900 "$build/fsdpmark" selftest --in reference --store "$build/test.db"
+    echo "EMULATION of a GPU: nothing here is a GPU's result (docs/cuda.md)"
+    for v in mpi mpi-2 mpi-latest nccl nccl-2 nccl-latest nccl-first; do
+        stage "EMULATED cuda, $v, profile smoke" 0 300 "$build/fsdpmark" check -i "kernels/cuda/tests/emulated.yaml:$v" -p smoke --store "$build/test.db"
+    done
+    stage "EMULATED cuda, seeded faults" 0 300 sh kernels/cuda/tests/faults.sh "$build"
+    stage "EMULATED device check" 0 400 sh harness/device_check.sh --emulated --no-build "$build"
     # Those whose smoke fits; the rest: make implementations && build/fsdpmark check --all-implementations -p smoke
     for i in $JUDGED; do
         if installed "$i"; then
