@@ -306,6 +306,12 @@ $(EMULATED)/fsdp-reference-cuda-faulty: $(patsubst %.c,$(BUILD)/faulty/%.o,$(fil
 $(EMULATED)/bench-cuda: $(EMULATED)/kernels/cuda/bench/rates.o $(EMULATED)/libkernels-cuda.a $(LIBS) | $(EMULATED)/libcuda-emulated.so
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(EMULATED_LINK) $(DEP_LIBS)
+# Tests of the backends of CUDA.
+CUDA_BACKEND_TESTS := $(if $(SAN_FLAGS),,$(patsubst reference/backends/cuda/tests/%.c,$(BUILD)/tests/emulated/%,$(wildcard reference/backends/cuda/tests/test_*.c)))
+EMULATED_TEST_PROGRAMS += $(CUDA_BACKEND_TESTS)
+$(CUDA_BACKEND_TESTS): $(BUILD)/tests/emulated/%: $(EMULATED)/reference/backends/cuda/tests/%.o $(EMULATED_BACKENDS:%.c=$(EMULATED)/%.o) $(EMULATED)/libkernels-cuda.a $(LIBS) | $(EMULATED_LIBS) $(PROBE_LIBS)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -lcmocka -L$(EMULATED) -lnccl-emulated $(EMULATED_LINK) $(DEP_LIBS) $(MPI_LIBS)
 EMULATED_PROGRAMS := $(if $(SAN_FLAGS),,$(EMULATED)/fsdp-reference-cuda $(EMULATED)/fsdp-reference-cuda-faulty $(EMULATED)/bench-cuda)
 .PHONY: emulated device-tests
 emulated: $(EMULATED_PROGRAMS) $(EMULATED_TEST_PROGRAMS)
