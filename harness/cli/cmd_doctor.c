@@ -328,6 +328,8 @@ static void look_at_cuda(json_t *list, bool as_json)
     bool built = access(program, X_OK) == 0, has = built && first_line(command, text, sizeof text);
     if (!built)
         snprintf(text, sizeof text, "fsdp-reference-cuda was not built: make info says why");
+    else if (!has)
+        text[strlen(text) - strlen(" (it failed)") * (strstr(text, " (it failed)") != NULL)] = 0; // it says itself why
     say(list, as_json, "CUDA of the reference", has, false, text, "the reference computes on the CPU alone", built ? "a GPU, and a driver for the toolkit of this build" : "make CUDA=1");
     free(program);
 }
