@@ -17,6 +17,11 @@
 #include <stdlib.h>
 
 #include "kernels/rows.h"
+#include "kernels/tests/settings.h"
+
+#define FOR_EACH_CASE(row, setting)                                                           \
+    for (const struct kernel_row *row = kernel_rows; row < kernel_rows + kernel_row_count; row++) \
+        for (const struct kernel_setting *setting = settings; setting < settings + SETTING_COUNT; setting++)
 
 enum { FENCE_BYTES = 64, FENCE = 0xa5 };
 
@@ -110,15 +115,20 @@ static inline void arrays_copy(struct arrays *to, const struct arrays *from)
     to->returned = from->returned;
 }
 
-static inline void arrays_call(struct arrays *a, const struct kernel_set *set)
+static inline void arrays_check_fences(const struct arrays *a)
 {
-    a->returned = a->row->call(set, a->setting, a->at);
-    assert_int_equal(kernels_take_error(), 0);
     for (int i = 0; i < a->row->argument_count; i++)
         for (size_t b = 0; a->at[i] != NULL && b < FENCE_BYTES; b++) {
             assert_int_equal(((unsigned char *)a->at[i] - FENCE_BYTES)[b], FENCE);
             assert_int_equal(((unsigned char *)a->at[i] + bytes_at(a, i))[b], FENCE);
         }
+}
+
+static inline void arrays_call(struct arrays *a, const struct kernel_set *set)
+{
+    a->returned = a->row->call(set, a->setting, a->at);
+    assert_int_equal(kernels_take_error(), 0);
+    arrays_check_fences(a);
 }
 
 /* True if the two hold the same bits in everything that the kernel writes or returns. */
@@ -149,6 +159,30 @@ static inline struct distance distance_at(const struct arrays *a, const struct a
             return d;
     }
     return d;
+}
+
+/* Fails with the figure unless |a - b| <= (roundings u_storage + budget u) * the array's magnitude for each result. */
+static inline double check_results(const struct arrays *a, const struct arrays *b, double roundings, double budget, double u)
+{
+    double worst = 0, own = dtype_unit_roundoff(a->storage);
+    for (int i = 0; i < a->row->argument_count; i++) {
+        if (!kernel_kind_writes(a->row->arguments[i].kind))
+            continue;
+        struct distance d = distance_at(a, b, i);
+        double rounding = own > u && type_at(a, i) == a->storage ? own : 0;
+        double bound = (roundings * rounding + budget * u) * d.magnitude;
+        if (!(d.error <= bound))
+            fail_msg("%s, %s, setting %d, %s: error %g, expected at most %g = %g u * %g", a->row->name,
+                     dtype_name(a->storage), (int)(a->setting - settings), a->row->arguments[i].name, d.error,
+                     bound, bound / d.magnitude / u, d.magnitude);
+        if (d.magnitude > 0 && d.error / d.magnitude / u > worst)
+            worst = d.error / d.magnitude / u;
+    }
+    double error = fabs(a->returned - b->returned);
+    if (!(error <= budget * u * fabs(b->returned)))
+        fail_msg("%s, %s: returned %.17g, expected %.17g", a->row->name, dtype_name(a->storage), a->returned,
+                 b->returned);
+    return worst;
 }
 
 #endif
