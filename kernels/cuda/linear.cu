@@ -100,8 +100,7 @@ template <class S> void cuda_bias_backward(int64_t rows, int64_t C, const void *
     wide<S> *partial = (wide<S> *)cuda_scratch_take(total);
     if (partial == NULL)
         return;
-    auto *kernel = &column_sums<S, N>;
-    LAUNCH(kernel, dim3((unsigned)((C + width - 1) / width), (unsigned)chunks), dim3(WARP, COLUMN_LANES), 0, CUDA_COMPUTE, rows, C, each, (const S *)dy,
+    LAUNCH((column_sums<S, N>), dim3((unsigned)((C + width - 1) / width), (unsigned)chunks), dim3(WARP, COLUMN_LANES), 0, CUDA_COMPUTE, rows, C, each, (const S *)dy,
            aligned(dy) && C % N == 0, partial);
     finish_columns(C, chunks, C, partial, (S *)dbias);
 }

@@ -2,7 +2,7 @@
 //
 // How: cross-entropy reads a row of logits once: each thread keeps the largest value so far and the sum of exponentials about it, and mends the sum where a
 //      larger one comes (Milakov, Gimelshein 2018, arXiv:1805.02867, algorithm 3). A row's loss is formed as on the CPU, the sum over rows in double, in a tree.
-//      A row need not begin at a multiple of 16 bytes: the elements before the first one and after the last are taken one by one.
+//      A row need not begin at a multiple of 16 bytes: its elements before the first one and after the last are taken one by one.
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/memory.h"
@@ -25,19 +25,20 @@ template <class W> struct exp_sum {
     }
 };
 
-template <class S> __global__ void xent_rows(int64_t rows, int64_t V, const S *logits, const int32_t *targets, const double *weights, wide<S> *lse, double *losses)
+template <class S> __global__ void xent_rows(int64_t rows, int64_t V, const S *logits, const int32_t *targets, const double *weights, wide<S> *lse, double *losses,
+                                               bool packed)
 {
     typedef wide<S> W;
     const int N = in_pack<S>::value;
     SHARED_ARRAY(W, room, LOSS_THREADS / WARP);
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const S *x = logits + r * V;
-        int64_t head = (int64_t)((16 - (uintptr_t)x % 16) % 16 / sizeof(S)), thread = threadIdx.x, threads = blockDim.x;
+        int64_t head = (N - r * V % N) % N, thread = threadIdx.x, threads = blockDim.x;
         head = head < V ? head : V;
         int64_t packs = (V - head) / N, tail = head + packs * N;
         exp_sum<W> own = {-infinity_of(W()), 0};
         for (int64_t p = thread; p < packs; p += threads)
-            own.take(load<N>(x + head + p * N));
+            own.take(load_part<N>(x + head + p * N, N, packed));
         for (int64_t v = thread; v < head; v += threads)
             own.take(load<1>(x + v));
         for (int64_t v = tail + thread; v < V; v += threads)
@@ -84,7 +85,8 @@ void cuda_softmax_xent_forward(int64_t rows, int64_t V, const void *logits, cons
     if (losses == NULL)
         return;
     if (count > 0)
-        LAUNCH(xent_rows<S>, dim3(launch_grid(count, 1)), dim3(LOSS_THREADS), 0, CUDA_COMPUTE, count, V, (const S *)logits, targets, weights, (wide<S> *)lse, losses);
+        LAUNCH(xent_rows<S>, dim3(launch_grid(count, 1)), dim3(LOSS_THREADS), 0, CUDA_COMPUTE, count, V, (const S *)logits, targets, weights, (wide<S> *)lse, losses,
+               aligned(logits));
     add_up(count, losses, loss);
 }
 

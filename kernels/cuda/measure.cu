@@ -75,9 +75,8 @@ template <class S, class Term> static void measure(int64_t n, const void *x, dou
     sum_type *partial = (sum_type *)cuda_scratch_take(MEASURE_BLOCKS * sizeof(sum_type));
     if (partial == NULL)
         return;
-    auto *kernel = &measure_partial<S, Term>;
     if (blocks > 0)
-        LAUNCH(kernel, dim3((unsigned)blocks), dim3(MEASURE_THREADS), 0, CUDA_COMPUTE, n, (const S *)x, aligned(x), partial);
+        LAUNCH((measure_partial<S, Term>), dim3((unsigned)blocks), dim3(MEASURE_THREADS), 0, CUDA_COMPUTE, n, (const S *)x, aligned(x), partial);
     LAUNCH(measure_result<Term>, dim3(1), dim3(MEASURE_THREADS), 0, CUDA_COMPUTE, (int)blocks, partial, result);
 }
 

@@ -9,7 +9,7 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/set.h"
 
-enum { NORM_BLOCKS = 512, NORM_SHARED_BYTES = 48 * 1024, ROW_WARPS = 256 / WARP };
+enum { NORM_BLOCKS = 512, NORM_SHARED_BYTES = 47 * 1024 /* room of the rest, below 48 KiB */, ROW_WARPS = 256 / WARP };
 
 // A row of the block: this thread's columns are N at c = first, first + step, ...
 #define EACH_PACK(c) for (int64_t c = (int64_t)threadIdx.x * N; c < C; c += (int64_t)blockDim.x * N)
@@ -133,8 +133,7 @@ static void launch_forward(int64_t rows, int64_t C, double eps, const void *x, c
     if (rows == 0)
         return;
     unsigned threads = threads_of_row<S>(C), at_once = rows_at_once(threads);
-    auto *kernel = &norm_forward<S, CENTRED>;
-    LAUNCH(kernel, dim3(launch_grid(rows, at_once)), dim3(threads, at_once), 0, CUDA_COMPUTE, rows, C, (wide<S>)eps, (const S *)x, (const S *)gamma,
+    LAUNCH((norm_forward<S, CENTRED>), dim3(launch_grid(rows, at_once)), dim3(threads, at_once), 0, CUDA_COMPUTE, rows, C, (wide<S>)eps, (const S *)x, (const S *)gamma,
            (const S *)beta, (S *)y, (wide<S> *)mean, (wide<S> *)rstd, rows_are_packed<S>(C, aligned(x, gamma, beta, y)));
 }
 
@@ -157,8 +156,7 @@ static void launch_backward(int64_t rows, int64_t C, norm_backward_arrays<S> a, 
     if (partial == NULL)
         return;
     a.partial = sums ? partial : NULL;
-    auto *kernel = &norm_backward<S, CENTRED>;
-    LAUNCH(kernel, dim3((unsigned)blocks), dim3(threads, at_once), shared ? at_once * row_bytes : 0, CUDA_COMPUTE, rows, C, each, a, shared,
+    LAUNCH((norm_backward<S, CENTRED>), dim3((unsigned)blocks), dim3(threads, at_once), shared ? at_once * row_bytes : sizeof(W), CUDA_COMPUTE, rows, C, each, a, shared,
            rows_are_packed<S>(C, aligned(a.x, a.gamma, a.dy, a.dx)));
     if (sums && dgamma != NULL)
         finish_columns(C, blocks, 2 * C, partial, dgamma);
