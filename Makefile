@@ -382,7 +382,7 @@ AT = $(DESTDIR)$(PREFIX)
 RPATH = $(if $(filter /usr,$(PREFIX)),,-Wl$(comma)-rpath$(comma)$(PREFIX)/lib )
 install: all
 	$(Q)install -d '$(AT)/bin' '$(AT)/include' '$(AT)/lib/pkgconfig' '$(AT)/lib/fsdpmark' '$(AT)/share/fsdpmark' '$(AT)/share/man/man1' '$(AT)/share/man/man3'
-	$(Q)install -m 755 $(PROGRAMS) '$(AT)/bin'
+	$(Q)install -m 755 $(PROGRAMS) $(filter %/fsdp-reference-cuda,$(CUDA_PROGRAMS)) '$(AT)/bin'
 	$(Q)install -m 644 harness/library/fsdpmark.h '$(AT)/include'
 	$(Q)install -m 644 $(BUILD)/libfsdpmark.a '$(AT)/lib'
 	$(Q)install -m 755 $(BUILD)/$(SONAME) '$(AT)/lib' && ln -sf $(SONAME) '$(AT)/lib/libfsdpmark.so'
@@ -396,7 +396,7 @@ install: all
 	$(Q)rm -rf '$(AT)/share/fsdpmark/docs/man' '$(AT)/share/fsdpmark/suite/checks'
 	$(Q)find '$(AT)/share/fsdpmark' -name __pycache__ -prune -exec rm -rf {} +
 uninstall:
-	$(Q)rm -f $(foreach p,$(notdir $(PROGRAMS)),'$(AT)/bin/$(p)') '$(AT)/include/fsdpmark.h' '$(AT)/lib/libfsdpmark.a' \
+	$(Q)rm -f $(foreach p,$(notdir $(PROGRAMS)) fsdp-reference-cuda,'$(AT)/bin/$(p)') '$(AT)/include/fsdpmark.h' '$(AT)/lib/libfsdpmark.a' \
 	  '$(AT)/lib/libfsdpmark.so' '$(AT)/lib/$(SONAME)' '$(AT)/lib/pkgconfig/fsdpmark.pc' '$(AT)/share/man/man1/fsdpmark.1' \
 	  '$(AT)/share/man/man3/fsdpmark.3' '$(AT)/share/man/man3/'fsdpmark_*.3
 	$(Q)rm -rf '$(AT)/share/fsdpmark' '$(AT)/lib/fsdpmark'
