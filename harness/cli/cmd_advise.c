@@ -137,6 +137,9 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         return options_bad(cli->command, "--pattern: found without --case or --workload");
     if (o.from != NULL && o.fabric != NULL)
         return options_bad(cli->command, "--from: found with --fabric, expected one of them");
+    bool measures = o.validate || o.fabric != NULL;
+    if (!cli_can_fill(cli, "figures", o.figures) || (measures && !cli_can_work(cli)))
+        return 2;
     if (o.validate)
         return advise_validate(cli, &o);
     struct fsdp_case c;

@@ -154,7 +154,8 @@ static bool words_are_known(const struct cli *cli, const struct bench_request *r
         return options_bad(cli->command, best ? "--batch best: found without --memory, expected the limit that it must fit into" : "--memory: found without --batch best, expected both"), false;
     if (r->memory != NULL && !quantity_read(r->memory, QUANTITY_BYTES, &bytes))
         return options_bad(cli->command, "--memory: found '%s', expected %s", r->memory, quantity_example(QUANTITY_BYTES)), false;
-    return cli_one_on_stdout(cli, r->json, r->csv);
+    return cli_one_on_stdout(cli, r->json, r->csv) && cli_can_write(cli, "json", r->json) && cli_can_write(cli, "csv", r->csv) &&
+           cli_can_fill(cli, "figures", r->figures) && cli_can_work(cli);
 }
 
 int cmd_bench(const struct cli *cli, int argc, char **argv)

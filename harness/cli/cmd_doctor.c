@@ -335,7 +335,7 @@ int cmd_doctor(const struct cli *cli, int argc, char **argv)
     enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
-    char *suite = cli_suite(cli, given);
+    char *suite = cli_can_work(cli) ? cli_suite(cli, given) : NULL; // else each program that is asked would seem to be missing
     if (suite == NULL)
         return 2;
     json_t *list = json_array();

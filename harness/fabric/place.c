@@ -235,6 +235,13 @@ const char *fabric_place_topology(const struct fabric_place *p, int host) { retu
 const char *fabric_place_address(const struct fabric_place *p, int host) { return p->host[host].address[0] ? p->host[host].address : NULL; }
 const char *fabric_place_interface(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL && host < p->hosts ? "eth0" : NULL; }
 double fabric_place_rate(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL ? topology_rate(p->fabric, host) : 0; }
+double fabric_place_way(const struct fabric_place *p, int from, int to)
+{
+    const struct fabric *f = p->fabric;
+    double a = fabric_place_rate(p, from), b = fabric_place_rate(p, to), least = a < b ? a : b;
+    bool apart = f->group > 0 && from / f->group != to / f->group;
+    return from == to ? 0 : apart && f->between_rate_bits < least ? f->between_rate_bits : least;
+}
 const char *const *fabric_place_enter(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].enter; }
 const char *const *fabric_place_environment(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].environment; }
 

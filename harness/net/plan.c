@@ -24,7 +24,7 @@ bool net_measures_parse(const char *text, unsigned *out, struct error *error)
         if (strcmp(word, "all") == 0)
             *out |= (1u << NET_MEASURES) - 1;
         else if (net_measure_names[i] == NULL)
-            return error_set(error, "found '%s', expected all, %s", word, name_list(net_measure_names, names, sizeof names));
+            return error_set(error, "--measure: found '%s', expected all, %s", word, name_list(net_measure_names, names, sizeof names));
         else
             *out |= 1u << i;
         at += n;
