@@ -45,6 +45,8 @@ bool cli_write(const struct cli *cli, const char *path, bool (*report)(const str
 // A report of another kind: opened, written by the caller, closed. cli_close complains where one of the three failed; file may be NULL.
 FILE *cli_open(const char *path);
 bool cli_close(const struct cli *cli, const char *path, FILE *file, bool written);
+// Who reads standard output has seen enough (`| head`) and gone: what was not written is not missed. errno does not tell: the write that failed may be long past.
+bool cli_reader_is_gone(void);
 // writable.c: whether a report, or a folder of figures, can be written at the end (NULL: none is wanted; a report to "-" can), and whether the folder of
 // temporary files (TMPDIR) can be used. They complain themselves, and leave nothing behind.
 bool cli_can_write(const struct cli *cli, const char *option, const char *path);

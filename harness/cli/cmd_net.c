@@ -223,7 +223,7 @@ static int net(const struct cli *cli, const struct request *r, const char *store
 
 int cmd_net(const struct cli *cli, int argc, char **argv)
 {
-    struct request r = {.fabric = "shm", .hosts = CLI_HOSTS_OWN, .ranks = OWN, .within = OWN, .starts = 3, .seed = 1, .narrow = 0.02};
+    struct request r = {.fabric = "shm", .hosts = CLI_HOSTS_OWN, .ranks = OWN, .within = OWN, .starts = 4, .seed = 1, .narrow = 0.02};
     int words;
     const struct option table[] = {
         {"fabric", 'f', OPTION_TEXT, &r.fabric, "FABRIC", "what to measure: name, or path of a file (shm)"},
@@ -237,7 +237,7 @@ int cmd_net(const struct cli *cli, int argc, char **argv)
         {"pattern", 'k', OPTION_TEXT, &r.pattern, "PATTERN", "which case: the first of the file, or of the suite, whose id matches the glob or holds the text"},
         {"within", 0, OPTION_INTEGER, &r.within, "N", "ranks of hybrid's inner tier; default as the fabric has it, else 2"},
         {"time", 't', OPTION_SECONDS, &r.seconds, "S", "seconds for all starts together (60; where the line rate is known 240)"},
-        {"starts", 0, OPTION_INTEGER, &r.starts, "N", "starts of the workers (3)"},
+        {"starts", 0, OPTION_INTEGER, &r.starts, "N", "starts of the workers (4)"},
         {"narrow", 0, OPTION_RATIO, &r.narrow, "X", "half width of the interval, relative to the median, at which a point is done (0.02)"},
         {"seed", 0, OPTION_INTEGER, &r.seed, "S", "of values and order (1)"},
         {"bare", 0, OPTION_FLAG, &r.bare, NULL, "a bare loop around each call takes turns with the measurement: what the tool itself costs"},

@@ -23,6 +23,11 @@ int statistics_order(double level, int count, double *coverage);
 // Median of the values of several launches, one after another in `values` (counts[launches]). Values of one launch resemble each other, so the interval is
 // the hull of two: that of all values, and that of the launches' medians, where there are several launches. coverage is that of the values alone.
 struct interval statistics_launches(double level, int launches, const int *counts, const double *values);
+// The same, its coverage the smaller of the two: for few values a launch, where what differs from launch to launch decides.
+struct interval statistics_rounds(double level, int launches, const int *counts, const double *values);
+// What the medians of a and of b launches cover at most, whatever is inside a launch: that all of one side lie beyond all of the other happens by chance in
+// two of the C(a + b, a) ways to tell launches apart. 0 with one launch each; 95 % from four each. Source: the rank sum test (Wilcoxon 1945), its extreme case.
+double statistics_launches_coverage(int a, int b);
 double statistics_quantile(int count, const double *values, double p); // p in [0, 1], of the sorted values by linear interpolation
 // Median of a[i] / b[i]: for things that took turns.
 struct interval statistics_ratio(int count, const double *a, const double *b);
@@ -32,8 +37,10 @@ struct interval statistics_quotient(const struct interval *a, const struct inter
 // True where the interval's half width is at most `relative` of its value and its coverage at least 95 %.
 bool statistics_narrow(const struct interval *i, double relative);
 
-// What a ratio of times says: its interval lies above 1 ("slower"), below 1 ("faster"), or holds 1 ("no difference shown").
+// What a ratio of times says: its interval lies above 1 ("slower"), below 1 ("faster"), or holds 1 ("no difference shown"). One that covers less than 95 % says
+// nothing: "one value: no interval", "too few values".
 const char *statistics_word(const struct interval *ratio);
+bool statistics_tells(const struct interval *i); // it covers 95 %
 
 // Student's t with that many degrees of freedom: 95 % lie within +-t. Infinite below 1.
 double statistics_student(int freedom);
