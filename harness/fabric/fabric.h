@@ -66,6 +66,9 @@ double fabric_place_rate(const struct fabric_place *p, int host);           // b
 double fabric_place_way(const struct fabric_place *p, int from, int to);
 // argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
 const char *const *fabric_place_enter(const struct fabric_place *p, int host);
+// Files of a host's namespaces, network and name, for setns(2). False where there is nothing to enter.
+struct fabric_namespaces { char net[48], name[48]; };
+bool fabric_place_namespaces(const struct fabric_place *p, int host, struct fabric_namespaces *out);
 // Open MPI's options for mpirun (transports, launch agent, hosts, subnet) in place of the launcher's own; NULL at the end, owned by the
 // caller (environment_free).
 char **fabric_place_mpirun(const struct fabric_place *p, int ranks);

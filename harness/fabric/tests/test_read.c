@@ -115,7 +115,8 @@ static void launchers_are_refused(void **state)
     assert_non_null(fabric_refuses(&shm, "local"));
     assert_null(fabric_refuses(&virtual, "mpirun"));
     assert_null(fabric_refuses(&virtual, "local"));
-    assert_non_null(fabric_refuses(&virtual, "fork"));
+    assert_null(fabric_refuses(&virtual, "fork"));
+    assert_non_null(fabric_refuses(&virtual, "srun"));
     assert_null(fabric_refuses(&loopback, "fork"));
 }
 
