@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/advise/validate_output.h"
 #include "harness/bench/bench.h"
 #include "harness/cli/cli.h"
 #include "harness/net/output.h"
@@ -89,6 +90,8 @@ static int show_series(const struct cli *cli, struct store *s, const struct stor
         print_bench(run, &series);
     else if (ok && !verbose && strcmp(tool, "net") == 0)
         ok = print_net(s, run, &error);
+    else if (ok && !verbose && strcmp(tool, "validate") == 0)
+        validate_print_stored(&series, stdout);
     else if (ok)
         series_table(&series, &o, stdout);
     if (ok && !as_json) {
