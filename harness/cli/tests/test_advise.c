@@ -339,7 +339,7 @@ static void bad_input(void **state)
         {{"advise", "--layout", "flat, micros: 3"}, "--layout: found 'flat, micros: 3', expected flat or per_parameter"},
         {{"advise", "--dim", "100", "--heads", "3"}, "advise: dim 100 is no multiple of heads 3"},
         {{"advise", "--layers", "1000"}, "--layers: found '1000', expected a whole number from 1 to"},
-        {{"advise", "--kv-heads", "9000"}, "--kv-heads: found '9000', expected a whole number from 1 to"},
+        {{"advise", "--kv-heads", "5"}, "advise: heads 32 is no multiple of kv_heads 5"},
         {{"advise", "--prefetch", "5000"}, "--prefetch: found '5000', expected a whole number from 0 to"},
         {{"advise", "--layers", "0"}, "--layers: found 0, expected at least 1"},
         {{"advise", "--hosts", "0"}, "--hosts: found 0, expected at least 1"},
