@@ -18,7 +18,7 @@
 enum { SAMPLES = 15, HOSTS = 4 };
 static const double RATE = 12.5e6, BURST = 131072; // 100 Mbit/s
 static struct stored_serieses stored;
-static double line_rate;
+static double line_rate, line_burst;
 
 // Samples lie within 1 % of `seconds`. Group: ranks of the inner tier.
 static void add(struct net_point p, const char *quantity, double seconds, int within)
@@ -33,6 +33,8 @@ static void add(struct net_point p, const char *quantity, double seconds, int wi
     x->point = net_point_write(&p);
     json_object_update_new(x->point, json_pack("{s:i, s:i, s:i}", "ranks", HOSTS, "hosts", HOSTS, "within", within));
     x->facts = json_pack("{s:i, s:i, s:f}", "errors", 0, "calls_per_sample", 1, "line_rate", line_rate);
+    if (line_burst > 0)
+        json_object_set_new(x->facts, "burst", json_real(line_burst));
 }
 
 static struct net_point point(enum net_measure m, enum net_op op, enum net_group g, double bytes, enum net_how how)
@@ -133,6 +135,32 @@ static void no_line_is_faster_than_its_rate(void **state)
     assert_float_equal(1 / m.tiers[0].beta_s_per_byte / (1.5 * RATE), 1, 1e-3);
 }
 
+// 200 Mbit/s inside groups of two, 50 Mbit/s between, which the two ranks of a group share.
+static const struct stamped_fabric two_tiers = {.name = "made", .hosts = HOSTS, .group = 2, .rate_bits = 200e6, .between_rate_bits = 50e6, .burst_bytes = 0};
+
+static void tiers(double inner, double between, bool several)
+{
+    for (double bytes = 65536; bytes <= (several ? 4 << 20 : 65536); bytes *= 4) {
+        add(point(NET_TIERS, NET_ALL_GATHER, NET_WITHIN, bytes, NET_NONBLOCKING), "seconds", 1e-4 + bytes / 2 / inner, 2);
+        add(point(NET_TIERS, NET_ALL_REDUCE, NET_BETWEEN, bytes / 2, NET_NONBLOCKING), "seconds", 4e-4 + bytes / 2 / between, 2);
+    }
+}
+
+// A run tells the line that each of its calls passes, whole: two ranks share the one between groups.
+static void the_line_of_the_calls_bounds_them(void **state)
+{
+    (void)state;
+    line_rate = RATE;
+    line_burst = BURST;
+    gathers(1e-3, 1.5 * RATE, 0);
+    struct measured m = measure(&unknown, 1e6, true, "");
+    assert_true(1 / m.tiers[0].beta_s_per_byte == RATE);
+    tiers(24e6, 10e6, true);
+    m = measure(&two_tiers, 1e6, true, "");
+    assert_true(1 / m.tiers[0].beta_s_per_byte == RATE && 1 / m.tiers[1].beta_s_per_byte == RATE / 2);
+    line_burst = 0;
+}
+
 static void product(double bytes, enum net_how how, double slower)
 {
     struct net_point p = point(NET_COMPUTE, NET_ALL_GATHER, NET_WORLD, bytes, how);
@@ -164,17 +192,6 @@ static void the_slowdown_is_of_the_models_size(void **state)
     gathers(1e-3, 0.9 * RATE, 0);
     struct measured m = measure(&one_tier, 1e6, true, "");
     assert_true(m.contention == 1 && says(&m, "not measured"));
-}
-
-// 200 Mbit/s inside groups of two, 50 Mbit/s between, which the two ranks of a group share.
-static const struct stamped_fabric two_tiers = {.name = "made", .hosts = HOSTS, .group = 2, .rate_bits = 200e6, .between_rate_bits = 50e6, .burst_bytes = 0};
-
-static void tiers(double inner, double between, bool several)
-{
-    for (double bytes = 65536; bytes <= (several ? 4 << 20 : 65536); bytes *= 4) {
-        add(point(NET_TIERS, NET_ALL_GATHER, NET_WITHIN, bytes, NET_NONBLOCKING), "seconds", 1e-4 + bytes / 2 / inner, 2);
-        add(point(NET_TIERS, NET_ALL_REDUCE, NET_BETWEEN, bytes / 2, NET_NONBLOCKING), "seconds", 4e-4 + bytes / 2 / between, 2);
-    }
 }
 
 static void both_tiers_are_taken(void **state)
@@ -324,7 +341,7 @@ static void the_choice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_line_below_its_rate_is_taken_as_it_is), cmocka_unit_test(small_messages_that_ride_the_burst_are_left_out),
-                                       cmocka_unit_test(no_line_is_faster_than_its_rate), cmocka_unit_test(the_slowdown_is_of_the_models_size), cmocka_unit_test(both_tiers_are_taken),
+                                       cmocka_unit_test(no_line_is_faster_than_its_rate), cmocka_unit_test(the_line_of_the_calls_bounds_them), cmocka_unit_test(the_slowdown_is_of_the_models_size), cmocka_unit_test(both_tiers_are_taken),
                                        cmocka_unit_test(what_is_missing_is_told), cmocka_unit_test(candidates), cmocka_unit_test(a_candidate_is_the_same_fabric), cmocka_unit_test(the_choice)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
