@@ -1,6 +1,7 @@
 // Candidates and the choice. See settings.h.
 #include "harness/advise/settings.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,6 +190,7 @@ bool settings_take(struct setting *s, const struct net_rows *rows, struct error 
             counts[k] = x->launches[k].count;
         s->seconds = statistics_launches(LEVEL, x->launch_count, counts, x->values);
         s->run = x->run;
+        s->starts = x->launch_count;
         free(counts);
         return true;
     }
@@ -203,7 +205,8 @@ void settings_choose(struct settings *s)
         if (x->seconds.count == 0 || s->items[0].seconds.count == 0)
             continue;
         x->over_first = i == 0 ? (struct interval){1, 1, 1, 1, x->seconds.count} : statistics_quotient(&x->seconds, &s->items[0].seconds);
-        if (i > 0 && x->over_first.coverage >= 0.95 - 1e-9 && x->over_first.high < 1 && x->seconds.value < best->seconds.value)
+        x->over_first.coverage = i == 0 ? 1 : fmin(x->over_first.coverage, statistics_launches_coverage(x->starts, s->items[0].starts));
+        if (i > 0 && statistics_tells(&x->over_first) && x->over_first.high < 1 && x->seconds.value < best->seconds.value)
             s->chosen = i;
     }
 }
@@ -233,8 +236,8 @@ static void print_one(const struct settings *s, int i, FILE *out)
     else if (i == 0)
         fprintf(out, "%8s\n", quantity_write(x->seconds.value, QUANTITY_SECONDS, seconds, sizeof seconds));
     else
-        fprintf(out, "%8s, %.2f times (%.2f to %.2f)%s: %s\n", quantity_write(x->seconds.value, QUANTITY_SECONDS, seconds, sizeof seconds), x->over_first.value, x->over_first.low,
-                x->over_first.high, x->over_first.coverage < 0.95 - 1e-9 ? " of few samples" : "", x->over_first.coverage < 0.95 - 1e-9 ? "nothing shown" : statistics_word(&x->over_first));
+        fprintf(out, "%8s, %.2f times (%.2f to %.2f): %s\n", quantity_write(x->seconds.value, QUANTITY_SECONDS, seconds, sizeof seconds), x->over_first.value, x->over_first.low,
+                x->over_first.high, statistics_word(&x->over_first));
 }
 
 void settings_print(const struct settings *s, const char *fabric, FILE *out)

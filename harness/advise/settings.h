@@ -2,7 +2,8 @@
 //
 // What: the fabric's own settings; the same with another number of links; Open MPI's own choice, with nothing but the transport named; what docs/net.md says of shaped lines. Each
 //       is measured in what sharded training asks for: an all-gather and a reduce-scatter of float32, nonblocking, at once on one communicator.
-// How:  the fabric's own are kept unless another is shown to be faster: unless the interval of the quotient of both lies below 1.
+// How:  the fabric's own are kept unless another is shown to be faster: unless the interval of the quotient of both lies below 1, which takes four
+//       starts of each (statistics_launches_coverage).
 #ifndef HARNESS_ADVISE_SETTINGS_H
 #define HARNESS_ADVISE_SETTINGS_H
 
@@ -17,6 +18,7 @@ struct setting {
     char *mca[FABRIC_WORDS + 1];   // "NAME=VALUE", NULL at the end; owned
     int64_t run;                   // of net that measured it, 0: none
     struct interval seconds;       // at a coverage that leaves the quotient one of 95 %; count 0: not measured
+    int starts;                    // that the seconds are over
     struct interval over_first;    // quotient over the fabric's own
     char failed[SETTING_TEXT];     // why it could not be measured, or ""
 };

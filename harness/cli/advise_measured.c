@@ -14,7 +14,7 @@
 #include "harness/protocol/memory.h"
 #include "harness/run/scratch.h"
 
-static const double MEASURE_S = 20, LINE_S = 60, CANDIDATE_S = 12, NET_DEADLINE_S = 300, CANDIDATE_DEADLINE_S = 60, STEPS_DEADLINE_S = 300, MOST_PARAMETERS = 5e7, COPY_RATE = 4e9;
+static const double MEASURE_S = 20, LINE_S = 60, CANDIDATE_S = 16, NET_DEADLINE_S = 300, CANDIDATE_DEADLINE_S = 60, STEPS_DEADLINE_S = 300, MOST_PARAMETERS = 5e7, COPY_RATE = 4e9;
 static const double LARGE_S = 0.1, FEW_S = 0.05; // a message of the largest sizes, and one of the candidates' call, on the slowest line
 static const int64_t LEAST_BYTES = 64 << 10, MOST_BYTES = 8 << 20;
 enum { OUTPUT = 1 << 18, ROUNDS = 10 };
