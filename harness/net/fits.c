@@ -42,10 +42,10 @@ static int starts_wanted(const struct net_rows *rows, enum net_op op)
     return count(rows, op, all, by_line) > 1 ? all : any;
 }
 
-// counts: room for the launches of all points.
+// counts: room for the launches of all points. Where some size lacks a start, nobody knows which: then no starts are told apart.
 static bool fit_one(const struct net_rows *rows, struct net_fit *f, struct fit_point *points, int *counts)
 {
-    int starts = starts_wanted(rows, f->op), beyond = count(rows, f->op, starts, true);
+    int starts = starts_wanted(rows, f->op), kept = starts == starts_of(rows) ? starts : 0, beyond = count(rows, f->op, starts, true);
     for (int i = 0; i < rows->count; i++) {
         const struct net_row *r = &rows->items[i];
         if (!is_wanted(r, f->op, starts))
@@ -54,10 +54,10 @@ static bool fit_one(const struct net_rows *rows, struct net_fit *f, struct fit_p
             f->left_out++;
             continue;
         }
-        for (int k = 0; k < r->launches; k++)
+        for (int k = 0; k < kept; k++)
             counts[k] = r->series->launches[k].count;
-        points[f->points++] = (struct fit_point){r->bus_bytes, r->series->count, r->series->values, r->launches, counts};
-        counts += r->launches;
+        points[f->points++] = (struct fit_point){r->bus_bytes, r->series->count, r->series->values, kept, counts};
+        counts += kept;
         f->first = f->points == 1 || r->bytes < f->first ? r->bytes : f->first;
         f->last = r->bytes > f->last ? r->bytes : f->last;
         f->beyond += is_beyond(r);
