@@ -81,7 +81,7 @@ static void introduce(const struct net_settings *s, const struct net_plan *plan,
     fprintf(out, "%s: %s; %d ranks on %d host%s", f->name, f->title, s->ranks, fabric_place_hosts(s->place), fabric_place_hosts(s->place) > 1 ? "s" : "");
     if (s->line_rate > 0)
         fprintf(out, ", slowest line %.4g Mbit/s", 8e-6 * s->line_rate);
-    fprintf(out, "; %d points, %d starts of %.3g s together\n", plan->count, s->starts, s->seconds);
+    fprintf(out, "; %d points, %d start%s of %.3g s together\n", plan->count, s->starts, s->starts > 1 ? "s" : "", s->seconds);
     fputs("Times: the slowest rank's, of calls in a row behind a barrier; medians with intervals of at least 95 % (docs/metrics.md)\n", out);
     if (fabric_place_hosts(s->place) == 1 && s->ranks > launch_cores())
         fprintf(out, "More ranks than cores (%d): they wait for each other's turn, and times say so\n", launch_cores());
