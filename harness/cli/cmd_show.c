@@ -124,7 +124,7 @@ int cmd_show(const struct cli *cli, int argc, char **argv)
     bool verbose = false, as_json = false;
     int words;
     const struct option table[] = {
-        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "every result, not only what is not PASS; of net and bench a line for each series"},
+        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "every result, not only what is not PASS; of net, bench and advise --validate a line for each series"},
         {"json", 0, OPTION_FLAG, &as_json, NULL, "as JSON"},
         {"store", 0, OPTION_TEXT, &store, "FILE", "results database"},
         {0},
