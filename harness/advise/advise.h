@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "harness/advise/crossover.h"
+#include "harness/advise/measured.h"
+#include "harness/advise/settings.h"
 
 struct advice_question {
     const struct fsdp_case *c;     // model, wrap policy, precision, optimizer; its strategy and ranks are not looked at
@@ -16,6 +18,8 @@ struct advice_question {
     int hybrid_shards;             // of the hybrid mesh
     int64_t rows;                  // of a rank in a microbatch; 0: for each strategy as many as fit into memory_limit
     double memory_limit;           // bytes of a rank; 0: none
+    const struct measured *measured; // where the line was measured, else NULL
+    const struct settings *settings; // likewise: Open MPI's
 };
 struct advice_row {
     struct candidate candidate;
@@ -46,6 +50,7 @@ bool advise_make(const struct advice_question *q, struct advice *out, struct err
 void advise_free(struct advice *a);
 // words.c
 void advise_words(const struct advice *a, FILE *out);        // one paragraph
+void advise_settings(const struct advice *a, FILE *out);     // Open MPI's, where the line was measured
 void advise_assumptions(const struct advice *a, FILE *out);  // what the figures rest on, a line each
 // table.c
 void advise_table(const struct advice *a, FILE *out);

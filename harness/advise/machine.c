@@ -18,10 +18,12 @@ struct machine machine_default(int ranks, int ranks_per_host, struct machine_fac
     };
 }
 
-// An interval of 95 % of a normal is 2 * 1.96 standard deviations wide.
+// An interval of 95 % of a normal is 2 * 1.96 standard deviations wide. One that holds 0, as that of a few starts may, has only an upper half on a logarithmic scale.
 double spread_of(const struct interval *i)
 {
-    return i->low > 0 && i->high > i->low ? log(i->high / i->low) / (2 * 1.959964) : 0;
+    if (i->low > 0)
+        return i->high > i->low ? log(i->high / i->low) / (2 * 1.959964) : 0;
+    return i->value > 0 && i->high > i->value ? log(i->high / i->value) / 1.959964 : 0;
 }
 
 // Box and Muller.

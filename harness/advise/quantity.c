@@ -40,6 +40,16 @@ static bool factor_of(const char *unit, enum quantity kind, double *factor)
     return *unit == 0 || strcmp(unit, kind == QUANTITY_FLOPS ? "flop/s" : "B/s") == 0;
 }
 
+// What no machine has is a slip of the unit.
+static const struct { double least, most; const char *example; } kinds[] = {
+    [QUANTITY_SECONDS] = {0.999e-9, 100.1, "a time such as 5us or 0.2ms, from 1ns to 100s"},
+    [QUANTITY_BANDWIDTH] = {125, 1.25e14, "a bandwidth such as 100Mbit/s or 50GB/s, from 1kbit/s to 1Pbit/s"},
+    [QUANTITY_BYTES] = {1e3, 1e15, "a size such as 80GB or 64GiB, from 1kB to 1PB"},
+    [QUANTITY_FLOPS] = {1e3, 1e18, "a rate such as 400T or 30Gflop/s, from 1k to 1000P"},
+    [QUANTITY_BYTE_RATE] = {1e3, 1e18, "a rate such as 2T or 10GB/s, from 1kB/s to 1000PB/s"},
+    [QUANTITY_COUNT_RATE] = {1e-3, 1e18, "a rate such as 10k, from 0.001 to 1000P"},
+};
+
 bool quantity_read(const char *text, enum quantity kind, double *out)
 {
     char *end;
@@ -47,14 +57,10 @@ bool quantity_read(const char *text, enum quantity kind, double *out)
     if (end == text || !factor_of(end + strspn(end, " "), kind, &factor))
         return false;
     *out = value * factor;
-    return *out > 0 && isfinite(*out);
+    return *out >= kinds[kind].least && *out <= kinds[kind].most;
 }
 
-const char *quantity_example(enum quantity kind)
-{
-    static const char *const examples[] = {"a time such as 5us or 0.2ms", "a bandwidth such as 100Mbit/s or 50GB/s", "a size such as 80GB or 64GiB", "a rate such as 400T or 30Gflop/s", "a rate such as 2T or 10GB/s", "a rate such as 10k"};
-    return examples[kind];
-}
+const char *quantity_example(enum quantity kind) { return kinds[kind].example; }
 
 const char *quantity_write(double value, enum quantity kind, char *text, size_t size)
 {

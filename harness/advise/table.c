@@ -57,7 +57,15 @@ static json_t *machine_json(const struct machine *m, const struct machine_facts 
                      "unattended_bytes", number(m->unattended_bytes), "peak_flop_rate", f->peak_flop_rate > 0 ? json_real(f->peak_flop_rate) : json_null());
 }
 
-// null: nowhere in the range for a bandwidth, without limit for others.
+static json_t *notes_json(const struct measured *m)
+{
+    json_t *notes = json_array();
+    for (int i = 0; m != NULL && i < m->note_count; i++)
+        json_array_append_new(notes, json_string(m->notes[i]));
+    return notes;
+}
+
+// null: nowhere in the range for a bandwidth, without limit for others, not measured for Open MPI.
 json_t *advise_json(const struct advice *a)
 {
     json_t *rows = json_array(), *changes = json_array();
@@ -66,6 +74,7 @@ json_t *advise_json(const struct advice *a)
     for (int i = 0; i < a->crossing_count; i++)
         json_array_append_new(changes, json_pack("{s:f, s:s, s:s}", "bytes_per_second", a->crossings[i].bandwidth, "below", a->rows[a->crossings[i].from].candidate.name,
                                                  "above", a->rows[a->crossings[i].to].candidate.name));
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "ranks", a->q->ranks, "machine", machine_json(&a->q->machine, &a->q->facts), "strategies", rows, "changes", changes,
-                     "full_beats_none_above", interval_json(&a->pays), "full_compute_bound_above", interval_json(&a->bound));
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ranks", a->q->ranks, "machine", machine_json(&a->q->machine, &a->q->facts), "notes", notes_json(a->q->measured), "open_mpi",
+                     a->q->settings != NULL ? settings_json(a->q->settings) : json_null(), "strategies", rows, "changes", changes, "full_beats_none_above", interval_json(&a->pays),
+                     "full_compute_bound_above", interval_json(&a->bound));
 }

@@ -27,6 +27,27 @@ json_t *validate_json(int count, const struct validate_point *points, const stru
                      d->worst_error, "bound_of_the_median", VALIDATE_ERROR, "bound_of_a_change", VALIDATE_FACTOR, "times_ok", d->times_ok, "changes_ok", d->switches_ok, "ok", d->ok);
 }
 
+void validate_print(int count, const struct validate_point *points, FILE *out)
+{
+    fprintf(out, "%5s %14s %-8s %13s %24s %10s %10s %7s\n", "ranks", "rate", "strategy", "measured", "interval", "computing", "predicted", "error");
+    for (int i = 0; i < count; i++) {
+        const struct validate_point *p = &points[i];
+        char predicted[TEXT] = "       n/a     n/a";
+        if (p->predicted_s > 0)
+            snprintf(predicted, sizeof predicted, "%7.1f ms %5.1f %%", 1e3 * p->predicted_s, 100 * p->error);
+        fprintf(out, "%5d %7.4g Mbit/s %-8s %10.1f ms %8.1f to %8.1f ms %7.1f ms %s%s\n", p->ranks, p->rate_bits / 1e6, p->name, 1e3 * p->step.value, 1e3 * p->step.low, 1e3 * p->step.high,
+                1e3 * p->free.value, predicted, p->fitted ? " (fitted)" : "");
+    }
+}
+
+void validate_print_times(const struct validate_verdict *d, FILE *out)
+{
+    fprintf(out, "step times: median error %.1f %% over %d points, largest %.1f %%; bound %.0f %%: %s\n", 100 * d->median_error, d->judged, 100 * d->worst_error, 100 * VALIDATE_ERROR,
+            d->times_ok ? "PASS" : "FAIL");
+}
+
+json_t *validate_facts(const struct validate_point *p) { return json_pack("{s:f, s:f}", "predicted_s", p->predicted_s, "tokens_per_step", p->w->tokens); }
+
 // Tokens a second of all ranks: what is slow in seconds is low in these.
 static struct interval throughput(const struct validate_point *p)
 {

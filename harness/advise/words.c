@@ -99,12 +99,22 @@ static void say_tier(const struct machine *m, int t, FILE *out)
             quantity_write(m->tiers[t].alpha_s, QUANTITY_SECONDS, alpha, sizeof alpha), bandwidth(1 / m->tiers[t].beta_s_per_byte, line));
 }
 
+void advise_settings(const struct advice *a, FILE *out)
+{
+    if (a->q->settings == NULL)
+        return;
+    settings_print(a->q->settings, a->q->measured->fabric, out);
+    fputc('\n', out);
+}
+
 void advise_assumptions(const struct advice *a, FILE *out)
 {
     const struct machine *m = &a->q->machine;
     const struct fsdp_case *c = a->q->c;
     char flop[WORD], copy[WORD], update[WORD];
     fprintf(out, "assumptions\n  machine: %s\n", a->q->facts.source);
+    for (int i = 0; a->q->measured != NULL && i < a->q->measured->note_count; i++)
+        fprintf(out, "  %s\n", a->q->measured->notes[i]);
     if (m->tiers[1].ranks > 0)
         fprintf(out, "  groups: %d of %d ranks\n", m->tiers[1].ranks, m->tiers[0].ranks);
     for (int t = 0; t < 1 + (m->tiers[1].ranks > 0); t++)

@@ -17,7 +17,8 @@
 #include "harness/store/series.h"
 
 enum { BENCH_WARM = 2 };        // steps of a start that are left out: frameworks lay out in them what they keep
-enum { BENCH_LEAST_ROUNDS = 3 };// before an interval is trusted to be narrow
+enum { BENCH_LEAST_ROUNDS = STATISTICS_LEAST }; // before an interval is trusted to be narrow: a ratio has one value a round
+enum { BENCH_MOST_ROWS = 64 };  // of a rank, of a batch that is looked for: its truth costs its rows
 enum { BENCH_WHY = 256 };
 #define BENCH_HERE "this-machine" // no fabric was asked for: what each implementation uses by itself
 
@@ -40,6 +41,7 @@ struct bench_row {
     int steps;                   // of a start that are timed, the warm ones among them
     int64_t rows;                // of the global batch
     int64_t parameters;
+    bool most_rows;              // the largest batch that is tried fits: a larger one may
     double tokens, flop;         // of one rank in a step
     double rate_bits;            // line rate of a host, where all have the same; 0: unknown
     char mfu_why[BENCH_WHY];     // why the table's peak is not that of its ranks, or ""
@@ -59,6 +61,7 @@ struct bench_table {
     int count;
     struct bench_row *rows;
     int rounds;                  // ended, all rows in each
+    double memory_limit;         // bytes of a rank that each row's batch was fitted to, 0: all have one batch
     double peak_flop_rate;       // of one core [1/s], 0: unknown
     int cores;
     const char *ended;           // "every interval is within 5 %", ...
@@ -87,10 +90,12 @@ const char *bench_mfu_why(const struct bench_table *t, const struct bench_row *r
 const struct bench_row *bench_base(const struct bench_table *t, const struct bench_row *r);
 // Of the step times, of rows of different batches of the times of a token; rounds paired.
 struct interval bench_ratio(const struct bench_row *r, const struct bench_row *base);
+// "faster", "slower", "no difference shown"; where there were fewer rounds than an interval needs, that.
+const char *bench_word(const struct interval *ratio);
 bool bench_narrow(const struct bench_table *t, double relative); // every row that is open; at least BENCH_LEAST_ROUNDS each
 int bench_status(const struct bench_table *t); // 1: some WRONG; 3: some BROKEN, or nothing measured; else 0
 json_t *bench_facts(const struct bench_table *t, const struct bench_row *r); // for the store; new reference
-// stored.c: the table again, from what the store has of a run: all but why and when it ended. Texts are borrowed from the series.
+// stored.c: the table again, from what the store has of a run. Texts are borrowed from the series.
 void bench_from_stored(const struct stored_serieses *series, int cores, struct bench_table *out);
 void bench_table_free(struct bench_table *t);
 

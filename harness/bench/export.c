@@ -38,7 +38,7 @@ static json_t *row(const struct bench_table *t, const struct bench_row *r)
     json_object_set_new(out, "flop_per_s_and_rank", interval(&flop));
     json_object_set_new(out, "mfu", interval(&mfu));
     json_object_set_new(out, "ratio", interval(&q));
-    json_object_set_new(out, "word", q.count > 0 && bench_base(t, r) != r ? json_string(statistics_word(&q)) : json_null());
+    json_object_set_new(out, "word", q.count > 0 && bench_base(t, r) != r ? json_string(bench_word(&q)) : json_null());
     json_object_set_new(out, "facts", bench_facts(t, r));
     json_object_set_new(out, "launches", launches(r));
     return out;
@@ -74,7 +74,8 @@ static void put_figure(FILE *out, const struct bench_figure *f, char after) { pu
 bool bench_csv(const struct bench_table *t, FILE *out)
 {
     fputs("implementation,workload,fabric,strategy,precision,ranks,rows,verdict,why,step_s,step_low_s,step_high_s,coverage,samples,tokens_per_s_and_rank,flop_per_s_and_rank,mfu,"
-          "exposed_share,peak_bytes,sent_bytes,energy_j,ratio,ratio_low,ratio_high,word\n", out);
+          "exposed_share,peak_bytes,sent_bytes,energy_j,ratio,ratio_low,ratio_high,word,rounds,parameters,tokens_per_step,flop_per_step,mfu_why,exposed_share_why,peak_bytes_why,sent_bytes_why,"
+          "energy_j_why\n", out);
     for (int i = 0; i < t->count; i++) {
         const struct bench_row *r = &t->rows[i];
         struct interval step = bench_step(r), tokens = bench_tokens(r), flop = bench_flop_rate(r), mfu = bench_mfu(t, r), q = bench_ratio(r, bench_base(t, r));
@@ -93,7 +94,13 @@ bool bench_csv(const struct bench_table *t, FILE *out)
         put_number(out, q.value, ',');
         put_number(out, q.low, ',');
         put_number(out, q.high, ',');
-        put(out, q.count > 0 ? statistics_word(&q) : "", '\n');
+        put(out, q.count > 0 && bench_base(t, r) != r ? bench_word(&q) : "", ',');
+        fprintf(out, "%d,%lld,", r->launch_count, (long long)r->parameters);
+        put_number(out, r->tokens, ',');
+        put_number(out, r->flop, ',');
+        const char *whys[] = {bench_mfu_why(t, r), r->exposed.count > 0 ? "" : r->exposed_why, r->peak_bytes.why, r->sent_bytes.why, r->energy_j.why};
+        for (int k = 0; k < 5; k++)
+            put(out, whys[k], k < 4 ? ',' : '\n');
     }
     return fflush(out) == 0 && !ferror(out);
 }

@@ -23,7 +23,7 @@ struct interval bench_step(const struct bench_row *r)
         memcpy(values + used, r->launches[i].seconds, (size_t)counts[i] * sizeof *values);
         used += counts[i];
     }
-    struct interval out = statistics_launches(level, r->launch_count, counts, values);
+    struct interval out = statistics_rounds(level, r->launch_count, counts, values);
     free(counts);
     free(values);
     return out;
@@ -102,6 +102,11 @@ struct interval bench_ratio(const struct bench_row *r, const struct bench_row *b
     return out;
 }
 
+const char *bench_word(const struct interval *ratio)
+{
+    return statistics_tells(ratio) ? statistics_word(ratio) : ratio->count == 1 ? "one round: no interval" : "too few rounds to tell";
+}
+
 bool bench_narrow(const struct bench_table *t, double relative)
 {
     for (int i = 0; i < t->count; i++) {
@@ -135,12 +140,17 @@ static void set_figure(json_t *facts, const char *name, const struct bench_figur
 json_t *bench_facts(const struct bench_table *t, const struct bench_row *r)
 {
     static const char *const verdicts[] = {"PASS", "WRONG", "SKIP", "BROKEN"};
-    json_t *facts = json_pack("{sf sf sI ss si}", "tokens_per_step", r->tokens, "flop_per_step", r->flop, "parameters", (json_int_t)r->parameters, "verdict",
-                              r->state == BENCH_OPEN && r->launch_count == 0 ? "none" : verdicts[r->state], "warm_up_steps", BENCH_WARM);
+    json_t *facts = json_pack("{sf sf sI ss si si sf ss*}", "tokens_per_step", r->tokens, "flop_per_step", r->flop, "parameters", (json_int_t)r->parameters, "verdict",
+                              r->state == BENCH_OPEN && r->launch_count == 0 ? "none" : verdicts[r->state], "warm_up_steps", BENCH_WARM, "rounds", t->rounds, "rounds_s", t->seconds, "ended",
+                              t->ended);
     if (r->why[0])
         json_object_set_new(facts, "why", json_string(r->why));
     if (t->peak_flop_rate > 0)
         json_object_set_new(facts, "peak_flop_rate", json_real(t->peak_flop_rate));
+    if (t->memory_limit > 0)
+        json_object_set_new(facts, "memory_limit", json_real(t->memory_limit));
+    if (r->most_rows)
+        json_object_set_new(facts, "most_rows", json_true());
     if (r->rate_bits > 0)
         json_object_set_new(facts, "rate_bits", json_real(r->rate_bits));
     if (bench_mfu_why(t, r)[0])

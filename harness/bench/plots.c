@@ -47,6 +47,16 @@ static char *fabrics_of(const struct bench_table *t)
     return out;
 }
 
+// Of the rows that are drawn, the fewest.
+static int rounds_of(const struct bench_table *t)
+{
+    int least = STATISTICS_LEAST;
+    for (int i = 0; i < t->count; i++)
+        if (bench_step(&t->rows[i]).count > 0 && t->rows[i].launch_count < least)
+            least = t->rows[i].launch_count;
+    return least;
+}
+
 static void explain(const char *name, const char *why, FILE *out)
 {
     if (why[0])
@@ -107,9 +117,9 @@ static bool trade(const struct bench_table *t, const struct plot_about *about, c
 
 bool bench_plots(const struct bench_table *t, json_t *environment, json_t *implementations, const char *date, const char *folder, FILE *out, struct error *error)
 {
-    char *machine = plot_machine(environment), *fabrics = fabrics_of(t), *versions = plot_versions(environment, implementations);
+    char *machine = plot_machine(environment), *fabrics = fabrics_of(t), *versions = plot_versions(environment, implementations), *bars = plot_bars(rounds_of(t));
     struct plot_about about = {.name = "implementations", .title = "Training steps, side by side", .machine = machine, .fabric = fabrics,
-                               .versions = versions, .date = date, .note = "Numbers judged in the same run; a wrong one has no mark"};
+                               .versions = versions, .date = date, .interval = bars, .note = "Numbers judged in the same run; a wrong one has no mark"};
     bool ok = side_by_side(t, &about, folder, out, error);
     about.name = "tradeoff";
     about.title = "Memory against throughput";
@@ -118,5 +128,6 @@ bool bench_plots(const struct bench_table *t, json_t *environment, json_t *imple
     free(machine);
     free(fabrics);
     free(versions);
+    free(bars);
     return ok;
 }

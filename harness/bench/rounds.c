@@ -212,6 +212,19 @@ static bool probe_rows(struct bench *b, struct error *error)
     return ok;
 }
 
+// A peak that a batch was looked for with stays.
+static void leave_out(struct bench *b)
+{
+    static const char why[] = "left out by --no-probes";
+    for (int row = 0; row < b->table.count; row++) {
+        struct start s = {b, row, 0, BENCH_TRAFFIC};
+        no_figures(&s, &b->table.rows[row], why);
+        s.purpose = BENCH_MEMORY;
+        if (!(b->table.rows[row].peak_bytes.value > 0))
+            no_figures(&s, &b->table.rows[row], why);
+    }
+}
+
 // In the table's order, those that cannot be measured too; not before each has its batch, which is part of its point.
 static bool store_rows(struct bench *b, struct error *error)
 {
@@ -271,12 +284,12 @@ static bool one_round(struct bench *b, int round, double began_s, bool *cut, str
     *cut = false;
     statistics_shuffle(b->table.count, order, b->limits.seed + (uint64_t)round);
     for (int i = 0; ok && i < b->table.count; i++) {
+        if (b->table.rows[order[i]].state != BENCH_OPEN)
+            continue;
         if (interrupt_signal() || (round > 0 && launch_now() - began_s >= b->limits.seconds)) {
             *cut = true;
             break;
         }
-        if (!is_open(b, order[i]))
-            continue;
         if (isatty(fileno(b->news)))
             tell(b, "time", order[i]);
         ok = start(b, order[i], round, BENCH_TIMED, error);
@@ -287,6 +300,8 @@ static bool one_round(struct bench *b, int round, double began_s, bool *cut, str
 
 bool bench_rounds(struct bench *b, struct error *error)
 {
+    if (!b->limits.probed)
+        leave_out(b);
     bool ok = store_rows(b, error) && (!b->limits.probed || probe_rows(b, error)), cut;
     double began_s = launch_now();
     for (int round = 0; ok && (b->table.ended = enough(b, round)) == NULL; round++) {
@@ -298,7 +313,7 @@ bool bench_rounds(struct bench *b, struct error *error)
     }
     if (isatty(fileno(b->news)))
         fputs("\r\x1b[K", b->news);
-    return ok;
+    return ok && store_rows(b, error); // with what ended them
 }
 
 // ---- energy ----

@@ -36,7 +36,8 @@ done
 echo "  null, smoke: $(tail -n 1 "$work/log")"
 
 echo "fsdpmark net over a bare loop around the call (shared memory, 2 ranks)"
-sh harness/bench/net.sh "$build"
+status=0
+sh harness/bench/net.sh "$build" || status=$? # told at the end, behind what else there is to see
 
 "$build/fsdpmark" expand -i reference --case harness/bench/models.yaml -o "$work/cases"
 echo "communication that is not hidden, and what the probes cost (2 ranks, one thread each)"
@@ -45,7 +46,7 @@ ROUNDS=$rounds STEPS=$steps sh harness/bench/probes.sh "$build" "$work"/cases/be
 echo "the reference's step against PyTorch fully_shard (2 ranks, one thread each, float32, AdamW)"
 if [ ! -x "$python" ]; then
     echo "  skipped: no $python; make implementations makes it"
-    exit 0
+    exit $status
 fi
 
 # Median of the "seconds" of rank 0, first step left out as warm-up.
@@ -84,3 +85,4 @@ for case in "$work"/cases/bench-*.json; do
         m = NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2
         printf "  %-28s tokens per second, reference over PyTorch: %.2f (%.2f to %.2f, %d rounds)\n", name, m, v[1], v[NR], NR }'
 done
+exit $status

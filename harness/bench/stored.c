@@ -1,6 +1,7 @@
 // The table of a stored bench again: rows from its series, figures from their facts. See bench.h.
 //
-// Launches are stored by round, and a row that is open has one in each, so that rounds can be paired as in the bench itself.
+// Launches are stored by round, and a row that is open has one in each, so that rounds can be paired as in the bench itself. How many were ended, how long they
+// took and why there are no more is a fact of each series; where it is not (the run was killed, or is older), rounds are those that every row counted has.
 #include <math.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static void take_row(const struct stored_series *s, struct bench_row *r)
                             .rows = json_integer_value(json_object_get(s->point, "rows")), .parameters = json_integer_value(json_object_get(facts, "parameters")),
                             .tokens = number(facts, "tokens_per_step"), .flop = number(facts, "flop_per_step"), .rate_bits = fmax(0, number(facts, "rate_bits")),
                             .state = state_of(text(facts, "verdict")), .series = s->id, .peak_bytes = figure(facts, "peak_bytes"), .sent_bytes = figure(facts, "sent_bytes"),
-                            .energy_j = figure(facts, "energy_j")};
+                            .energy_j = figure(facts, "energy_j"), .most_rows = json_is_true(json_object_get(facts, "most_rows"))};
     snprintf(r->why, sizeof r->why, "%s", text(facts, "why"));
     take_why(facts, "mfu", r->mfu_why);
     take_exposed(facts, r);
@@ -72,6 +73,20 @@ static void take_row(const struct stored_series *s, struct bench_row *r)
     }
 }
 
+// Without the fact, a round that was cut short shows by a row that has no launch in it.
+static void take_rounds(const struct stored_serieses *series, struct bench_table *t)
+{
+    const json_t *facts = series->count > 0 ? series->items[0].facts : NULL;
+    int least = -1;
+    for (int i = 0; i < t->count; i++)
+        if (t->rows[i].state == BENCH_OPEN && (least < 0 || t->rows[i].launch_count < least))
+            least = t->rows[i].launch_count;
+    bool told = text(facts, "ended")[0] != 0;
+    t->rounds = told ? (int)json_integer_value(json_object_get(facts, "rounds")) : least > 0 ? least : 0;
+    t->seconds = told ? fmax(0, number(facts, "rounds_s")) : 0;
+    t->ended = told ? text(facts, "ended") : NULL;
+}
+
 void bench_from_stored(const struct stored_serieses *series, int cores, struct bench_table *out)
 {
     *out = (struct bench_table){.cores = cores, .rows = memory_zeros((size_t)series->count + 1, sizeof *out->rows)};
@@ -80,7 +95,8 @@ void bench_from_stored(const struct stored_serieses *series, int cores, struct b
             continue;
         struct bench_row *r = &out->rows[out->count++];
         take_row(&series->items[i], r);
+        out->memory_limit = fmax(out->memory_limit, number(series->items[i].facts, "memory_limit"));
         out->peak_flop_rate = fmax(out->peak_flop_rate, number(series->items[i].facts, "peak_flop_rate"));
-        out->rounds = r->launch_count > out->rounds ? r->launch_count : out->rounds;
     }
+    take_rounds(series, out);
 }

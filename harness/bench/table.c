@@ -10,10 +10,13 @@
 #include "harness/report/text.h"
 
 enum { COLUMNS = 11, NOTES = 256 };
-static const char *const heads[COLUMNS] = {"implementation", "strategy", "tokens/s/rank", "step", "interval", "GFLOP/s", "MFU", "exposed", "peak memory", "sent/step", "energy/step"};
-static const char *const ratio_heads[] = {"step against the first", "time of a token against the first"};
+static const char *const heads[COLUMNS] = {"implementation", "strategy", "tokens/s/rank", "step", "interval", "GFLOP/s/rank", "MFU", "exposed", "peak memory", "sent/step", "energy/step"};
+static const char *const strategy_heads[] = {"strategy", "strategy, global batch"}, *const ratio_heads[] = {"step against the first", "time of a token against the first"};
 
 struct notes { int count; char *text[NOTES]; };
+
+static const char most_rows[] = "a larger batch may fit: this one, of 64 rows of a rank, is the largest that is tried";
+_Static_assert(BENCH_MOST_ROWS == 64, "as the text says");
 
 static void note(struct notes *n, const char *who, const char *what, const char *why)
 {
@@ -56,7 +59,7 @@ static char *joule(double j) { return memory_format("%.3g J", j); }
 static char *interval(const struct interval *i)
 {
     double scale = i->value < 1e-3 ? 1e6 : i->value < 1 ? 1e3 : 1;
-    return memory_format("[%.4g, %.4g]%s", scale * i->low, scale * i->high, i->coverage >= 0.95 ? "" : " *");
+    return memory_format("[%.4g, %.4g]%s", scale * i->low, scale * i->high, statistics_tells(i) ? "" : " *");
 }
 
 static char *ratio(const struct bench_table *t, const struct bench_row *r)
@@ -67,7 +70,9 @@ static char *ratio(const struct bench_table *t, const struct bench_row *r)
         return memory_text("1");
     if (q.count == 0)
         return memory_text("-");
-    return memory_format("%.3f [%.3f, %.3f]%s %s", q.value, q.low, q.high, q.coverage >= 0.95 ? "" : " *", statistics_word(&q));
+    if (q.count == 1)
+        return memory_format("%.3f %s", q.value, bench_word(&q));
+    return memory_format("%.3f [%.3f, %.3f]%s %s", q.value, q.low, q.high, statistics_tells(&q) ? "" : " *", bench_word(&q));
 }
 
 static void scored(const struct bench_table *t, const struct bench_row *r, char *cells[COLUMNS + 1], struct notes *n)
@@ -87,6 +92,8 @@ static void scored(const struct bench_table *t, const struct bench_row *r, char 
     cells[9] = figure(&r->sent_bytes, bytes, n, r->implementation, "sent");
     cells[10] = figure(&r->energy_j, joule, n, "energy", "");
     cells[11] = ratio(t, r);
+    if (r->most_rows)
+        note(n, r->implementation, r->strategy, most_rows);
 }
 
 static void fill(const struct bench_table *t, const struct bench_row *r, char *cells[COLUMNS + 1], struct notes *n)
@@ -140,10 +147,16 @@ static void head(const struct bench_table *t, const struct bench_row *r, FILE *o
 {
     char *fabric = text_copy(TEXT_TERMINAL, r->fabric), *workload = text_copy(TEXT_TERMINAL, r->workload);
     fprintf(out, "\n%s on %s: %d rank%s, %s, %.4g parameters; ", workload, fabric, r->ranks, r->ranks == 1 ? "" : "s", r->precision, (double)r->parameters);
+    if (t->memory_limit > 0) {
+        char *limit = bytes(t->memory_limit);
+        fprintf(out, "the largest global batch with at most %s on each rank", limit);
+        free(limit);
+    } else {
+        fputs("the same global batch for all", out);
+    }
     if (one_size(t, r))
-        fprintf(out, "%lld rows, %.4g tokens and %.3g GFLOP a rank and step\n", (long long)r->rows, r->tokens, 1e-9 * r->flop);
-    else
-        fputs("each with its own rows\n", out);
+        fprintf(out, ": %lld rows; a rank has %.4g tokens and %.3g GFLOP a step", (long long)r->rows, r->tokens, 1e-9 * r->flop);
+    fputc('\n', out);
     free(fabric);
     free(workload);
 }
@@ -153,11 +166,11 @@ static void put_group(const struct bench_table *t, const struct bench_row *first
     char *(*cells)[COLUMNS + 1] = memory_zeros((size_t)t->count + 1, sizeof *cells);
     int width[COLUMNS + 1] = {0}, count = 1;
     for (int k = 0; k <= COLUMNS; k++)
-        cells[0][k] = memory_text(k < COLUMNS ? heads[k] : ratio_heads[!one_size(t, first)]);
+        cells[0][k] = memory_text(k == 1 ? strategy_heads[!one_size(t, first)] : k < COLUMNS ? heads[k] : ratio_heads[!one_size(t, first)]);
     for (int i = 0; i < t->count; i++)
         if (together(&t->rows[i], first)) {
             fill(t, &t->rows[i], cells[count], n);
-            if (!one_size(t, first)) {
+            if (!one_size(t, first) && t->rows[i].state != BENCH_SKIP) {
                 char *longer = memory_format("%s, %lld rows", cells[count][1], (long long)t->rows[i].rows);
                 free(cells[count][1]);
                 cells[count][1] = longer;
@@ -181,7 +194,7 @@ static bool any_thin(const struct bench_table *t)
     for (int i = 0; i < t->count; i++) {
         const struct bench_row *r = &t->rows[i], *base = bench_base(t, r);
         struct interval step = bench_step(r), q = bench_ratio(r, base != r ? base : NULL);
-        if ((step.count > 0 && step.coverage < 0.95) || (q.count > 0 && q.coverage < 0.95))
+        if ((step.count > 0 && !statistics_tells(&step)) || (q.count > 1 && !statistics_tells(&q)))
             return true;
     }
     return false;
@@ -196,9 +209,10 @@ void bench_print(const struct bench_table *t, FILE *out)
         if (is_first(t, i))
             put_group(t, &t->rows[i], &n, out);
     }
-    fprintf(out, "\nstep: the slowest rank's, median over starts and steps, the first %d of a start left out; intervals of at least 95 %%%s\n", BENCH_WARM,
-            any_thin(t) ? ", but those with * of less: too few rounds" : "");
-    fputs("exposed, peak memory, bytes and energy are of starts of their own, which are not timed\n", out);
+    fprintf(out, "\nstep: the slowest rank's, median over starts and steps, the first %d of a start left out; intervals of at least 95 %%\n", BENCH_WARM);
+    if (any_thin(t))
+        fprintf(out, "* covers less than 95 %%, for which it takes %d rounds\n", BENCH_LEAST_ROUNDS);
+    fputs("in starts of their own, not timed: exposed communication as a share of the step, peak memory of the fullest rank, bytes of the rank that sends most, energy of the machine\n", out);
     if (t->peak_flop_rate > 0)
         fprintf(out, "MFU: against %.4g GFLOP/s, what one core reaches in a product of float32 matrices now\n", 1e-9 * t->peak_flop_rate);
     if (most > t->cores && t->cores > 0)
@@ -209,8 +223,8 @@ void bench_print(const struct bench_table *t, FILE *out)
         free(text);
         free(n.text[i]);
     }
+    fprintf(out, "%d round%s", t->rounds, t->rounds == 1 ? "" : "s");
     if (t->seconds > 0)
-        fprintf(out, "%d rounds in %.0f s: %s\n", t->rounds, t->seconds, t->ended != NULL ? t->ended : "ended early");
-    else
-        fprintf(out, "%d rounds\n", t->rounds);
+        fprintf(out, " in %.0f s: %s", t->seconds, t->ended != NULL ? t->ended : "ended early");
+    fputc('\n', out);
 }

@@ -86,6 +86,10 @@ char *suite_workload_file(const char *suite, const char *word, struct error *err
     char *path = is_path ? memory_text(word) : memory_format("%s/workloads/%s.yaml", suite, word);
     if (is_path || access(path, R_OK) == 0)
         return path;
+    if (access(word, R_OK) == 0) {
+        free(path);
+        return memory_text(word);
+    }
     struct string_list names = {0}, titles = {0};
     char list[400] = "";
     struct error ignored = {0};

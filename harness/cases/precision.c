@@ -31,20 +31,26 @@ const char *precision_word(const struct precision_spec *p)
     return "custom";
 }
 
+const char *const *precision_words(void)
+{
+    static const char *names[WORD_COUNT + 1];
+    for (int i = 0; i < WORD_COUNT; i++)
+        names[i] = words[i].word;
+    return names;
+}
+
 bool precision_read(struct reading *r, const struct field *f, const struct node *node, void *draft)
 {
     struct precision_spec *out = &((struct fsdp_case *)draft)->precision;
-    const char *names[WORD_COUNT + 1] = {NULL};
     char list[128], expected[192];
     if (node && node->kind == NODE_MAPPING)
         return field_read(r, field_find(case_fields, "precision"), node, draft);
     for (int i = 0; i < WORD_COUNT; i++) {
-        names[i] = words[i].word;
         if (node && node->kind == NODE_SCALAR && strcmp(node->text, words[i].word) == 0) {
             *out = words[i].spec;
             return true;
         }
     }
-    snprintf(expected, sizeof expected, "a mapping or one of %s", name_list(names, list, sizeof list));
+    snprintf(expected, sizeof expected, "a mapping or one of %s", name_list(precision_words(), list, sizeof list));
     return field_error(r, f, node, expected);
 }

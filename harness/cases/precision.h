@@ -6,6 +6,8 @@
 
 // The word that names a precision, "custom" for others.
 const char *precision_word(const struct precision_spec *p);
+// The words, NULL at the end.
+const char *const *precision_words(void);
 // Field reader: a word or a mapping as in case.json; draft begins with a struct fsdp_case.
 bool precision_read(struct reading *r, const struct field *f, const struct node *node, void *draft);
 

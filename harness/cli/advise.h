@@ -24,6 +24,8 @@ struct advise_options {
     int64_t rounds;
 };
 
+// advise_options.c: which go together and the numbers they have, then the defaults of those not given.
+bool advise_check_options(struct advise_options *o, struct error *error);
 // advise_model.c: the case of the options: its model, precision, optimizer; owned by the caller (case_free).
 bool advise_case(const struct cli *cli, const struct advise_options *o, struct fsdp_case *out, struct error *error);
 // The case of the options' file, else the one of this short form.

@@ -47,6 +47,11 @@ static bool take_rates(const struct advise_options *o, struct advice_question *q
         !take("memory", o->memory, QUANTITY_BYTES, &q->memory_limit, given, error))
         return false;
     q->facts.peak_flop_rate = has_peak || !has_flops ? peak : 0; // another processor than the default's has another peak
+    if (has_peak && peak < m->flop_rate) {
+        char reached[32];
+        return error_set(error, "--peak: found '%s', expected at least the %s that a rank reaches in matrix products (--flops)", o->peak,
+                         quantity_write(m->flop_rate, QUANTITY_FLOPS, reached, sizeof reached));
+    }
     m->both_ways = o->both_ways > 0 ? o->both_ways : m->both_ways;
     m->contention = o->contention > 0 ? o->contention : m->contention;
     return true;
@@ -73,20 +78,32 @@ static void say_source(bool measured, bool given, struct advice_question *q)
         q->facts.source = text;
 }
 
-// Ranks are spread over the hosts evenly; a host is a group of tier 0. What options give goes above what was measured, and that above the defaults.
+// Ranks of a host: a group of tier 0. They are spread over the hosts evenly. What was measured has its own.
+static bool spread_ranks(const struct advise_options *o, bool measured, int ranks, int *near, struct error *error)
+{
+    int hosts = o->hosts > 0 ? (int)o->hosts : (ranks + MACHINE_DEFAULT_HOST - 1) / MACHINE_DEFAULT_HOST;
+    *near = measured ? ranks : ranks / hosts;
+    if (measured || ranks % hosts == 0)
+        return true;
+    if (o->hosts > 0)
+        return error_set(error, "--hosts: found %lld for %d ranks, expected a divisor", (long long)o->hosts, ranks);
+    return error_set(error, "--ranks: found %d, which %d hosts of at most %d ranks do not share evenly, expected a number that they do, or --hosts", ranks, hosts, MACHINE_DEFAULT_HOST);
+}
+
+// What options give goes above what was measured, and that above the defaults.
 bool advise_machine(const struct cli *cli, const struct advise_options *o, struct advice_question *q, struct error *error)
 {
     bool given = false, measured = o->fabric != NULL || o->from != NULL;
-    int hosts = o->hosts > 0 ? (int)o->hosts : (q->ranks + MACHINE_DEFAULT_HOST - 1) / MACHINE_DEFAULT_HOST, near = q->ranks / hosts;
-    if (o->hosts > q->ranks || q->ranks % hosts != 0)
-        return error_set(error, "--hosts: found %d for %d ranks, expected a divisor", hosts, q->ranks);
+    int near;
+    if (!spread_ranks(o, measured, q->ranks, &near, error))
+        return false;
     q->machine = machine_default(q->ranks, near, &q->facts);
     q->memory_limit = q->facts.memory_bytes;
     if (measured) {
         q->memory_limit = q->facts.peak_flop_rate = 0;
-        near = q->ranks;
         if (!advise_measured(cli, o, q->c, q, error))
             return false;
+        near = q->machine.tiers[1].ranks > 0 ? q->machine.tiers[0].ranks : q->ranks;
     }
     if (!take_tiers(o, &q->machine, &given, error) || !take_rates(o, q, &given, error) || !take_exchange(o->exchange, &q->machine.exchange, error))
         return false;

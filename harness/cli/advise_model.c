@@ -85,6 +85,26 @@ static bool from_text(const char *text, struct fsdp_case *out, struct error *err
     return ok;
 }
 
+// "the options:1: model.kv_heads: found ..." is what the reader says of the short form; people gave --kv-heads.
+static void name_option(struct error *error)
+{
+    static const char *const before[] = {"the options:1: ", "case 'advise': model: "}, *const keys[] = {"model.", "prefetch."};
+    char *text = error->text;
+    for (size_t i = 0; i < 2; i++)
+        if (strncmp(text, before[i], strlen(before[i])) == 0)
+            memmove(text, text + strlen(before[i]), strlen(text) - strlen(before[i]) + 1);
+    struct error said = *error;
+    for (size_t i = 0; i < 2; i++) {
+        size_t key = strlen(keys[i]), end = strcspn(said.text, ":");
+        if (strncmp(said.text, keys[i], key) != 0 || said.text[end] != ':')
+            continue;
+        for (char *c = said.text; c < said.text + end; c++)
+            *c = *c == '_' ? '-' : *c;
+        const char *name = i == 0 ? said.text + key : said.text; // prefetch.forward is --prefetch
+        snprintf(text, sizeof error->text, "--%.*s%s", (int)(i == 0 ? end - key : key - 1), name, said.text + end);
+    }
+}
+
 static bool from_sizes(const struct advise_options *o, struct fsdp_case *out, struct error *error)
 {
     const struct kind *k = find_kind(o->model);
@@ -92,6 +112,8 @@ static bool from_sizes(const struct advise_options *o, struct fsdp_case *out, st
         return error_set(error, "--model: found '%s', expected llama or gpt", o->model);
     char *text = short_form(o, k);
     bool ok = from_text(text, out, error);
+    if (!ok)
+        name_option(error);
     free(text);
     return ok;
 }

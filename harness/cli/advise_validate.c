@@ -16,6 +16,7 @@
 
 enum { STRATEGIES = 4, RANK_COUNTS = 2 };
 static const int rank_counts[RANK_COUNTS] = {2, 4};
+static const double RATE_LEAST = 0.1, RATE_MOST = 1e5; // as of a fabric's file
 static const double DEADLINE_S = 300, COPY_RATE = 4e9, MORE_ROUNDS = 4;
 
 struct validation {
@@ -33,6 +34,7 @@ struct validation {
     struct gather_times lines[RANK_COUNTS][2]; // at the lowest and the highest rate
     int count;
     struct validate_point points[VALIDATE_POINTS];
+    int64_t series[VALIDATE_POINTS];       // of each point's steps
 };
 
 // Little computing for many bytes and an update that costs, so that the best strategy changes between 25 and 400 Mbit/s.
@@ -45,13 +47,13 @@ static bool read_rates(const char *text, struct validation *v, struct error *err
     const char *at = text;
     for (char *end; v->rate_count < VALIDATE_RATES; at = end + 1) {
         double mbit = strtod(at, &end);
-        if (end == at || !(mbit > 0) || (*end != 0 && *end != ','))
+        if (end == at || !(mbit >= RATE_LEAST && mbit <= RATE_MOST) || (*end != 0 && *end != ',') || (v->rate_count > 0 && 1e6 * mbit <= v->rates[v->rate_count - 1]))
             break;
         v->rates[v->rate_count++] = 1e6 * mbit;
         if (*end == 0)
             return v->rate_count > 1 || error_set(error, "--rates: found one rate, expected at least two");
     }
-    return error_set(error, "--rates: found '%s', expected rates in Mbit/s with commas between them, at most %d", text, VALIDATE_RATES);
+    return error_set(error, "--rates: found '%s', expected rates in Mbit/s from %g to %g, the lowest first, with commas between them, at most %d", text, RATE_LEAST, RATE_MOST, VALIDATE_RATES);
 }
 
 static struct schedule schedule_of(const struct fsdp_case *c)
@@ -82,7 +84,7 @@ static int strategies_of(const struct fsdp_case *base, int ranks, struct fsdp_ca
     return count;
 }
 
-static bool store_point(struct validation *v, const struct validate_point *p, const struct turns_samples *s, struct error *error)
+static bool store_point(struct validation *v, const struct validate_point *p, const struct turns_samples *s, int64_t *steps, struct error *error)
 {
     const struct { const char *quantity; const double *values; } kinds[] = {{"seconds", s->seconds}, {"seconds without communication", s->free_s}, {"seconds of the update", s->free_update_s}};
     bool ok = true;
@@ -91,6 +93,7 @@ static bool store_point(struct validation *v, const struct validate_point *p, co
         const struct series series = {"validate", v->fabric.name, "reference", "step", kinds[k].quantity, point, NULL};
         int64_t id;
         ok = store_add_series(v->store, v->run, &series, &id, error) && store_add_samples(v->store, id, 0, s->count, kinds[k].values, error);
+        *steps = k == 0 ? id : *steps;
         json_decref(point);
     }
     return ok;
@@ -142,7 +145,7 @@ static bool measure_steps(struct validation *v, int r, double rate, const struct
         p->step = statistics_median(samples[i].count, samples[i].seconds);
         p->free = statistics_median(samples[i].count, samples[i].free_s);
         p->free_update = statistics_median(samples[i].count, samples[i].free_update_s);
-        if (!store_point(v, p, &samples[i], error))
+        if (!store_point(v, p, &samples[i], &v->series[p - v->points], error))
             return false;
     }
     return true;
@@ -202,6 +205,18 @@ static bool predict_all(struct validation *v, struct error *error)
     return true;
 }
 
+// Beside the steps, for `show` and `report`.
+static bool store_predictions(const struct validation *v, struct error *error)
+{
+    bool ok = true;
+    for (int i = 0; ok && i < v->count; i++) {
+        json_t *facts = validate_facts(&v->points[i]);
+        ok = store_set_series_facts(v->store, v->series[i], facts, error);
+        json_decref(facts);
+    }
+    return ok;
+}
+
 static void print_known(const struct validation *v, int r)
 {
     const struct validate_knowledge *k = &v->known[r];
@@ -216,15 +231,10 @@ static void print_known(const struct validation *v, int r)
 
 static void print(const struct validation *v, const struct validate_verdict *d)
 {
-    printf("%5s %12s %-8s %12s %23s %10s %10s %7s\n", "ranks", "rate", "strategy", "measured", "interval", "computing", "predicted", "error");
-    for (int i = 0; i < v->count; i++) {
-        const struct validate_point *p = &v->points[i];
-        printf("%5d %7.0f Mbit/s %-8s %10.1f ms %8.1f to %8.1f ms %7.1f ms %7.1f ms %5.1f %%%s\n", p->ranks, p->rate_bits / 1e6, p->name, 1e3 * p->step.value, 1e3 * p->step.low, 1e3 * p->step.high,
-               1e3 * p->free.value, 1e3 * p->predicted_s, 100 * p->error, p->fitted ? " (fitted)" : "");
-    }
+    validate_print(v->count, v->points, stdout);
     for (int r = 0; r < RANK_COUNTS; r++)
         print_known(v, r);
-    printf("step times: median error %.1f %% over %d points, largest %.1f %%; bound %.0f %%: %s\n", 100 * d->median_error, d->judged, 100 * d->worst_error, 100 * VALIDATE_ERROR, d->times_ok ? "PASS" : "FAIL");
+    validate_print_times(d, stdout);
     for (int i = 0; i < d->switch_count; i++)
         printf("%d ranks, %s below and %s above: measured %.1f Mbit/s, predicted %.1f Mbit/s, factor %.2f; bound %.1f: %s\n", d->switches[i].ranks, d->switches[i].below, d->switches[i].above,
                d->switches[i].measured_bits / 1e6, d->switches[i].predicted_bits / 1e6, d->switches[i].factor, VALIDATE_FACTOR, d->switches[i].ok ? "PASS" : "FAIL");
@@ -308,7 +318,7 @@ int advise_validate(const struct cli *cli, const struct advise_options *o)
     for (int r = 0; ok && r < RANK_COUNTS; r++)
         for (int i = 0; ok && i < v.rate_count; i++)
             ok = measure_at(&v, r, v.rates[i], &error);
-    ok = ok && predict_all(&v, &error);
+    ok = ok && predict_all(&v, &error) && store_predictions(&v, &error);
     int status = v.run > 0 ? 3 : 2, caught = interrupt_signal();
     if (ok) {
         validate_judge(v.count, v.points, RANK_COUNTS, v.known, &verdict);

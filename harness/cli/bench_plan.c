@@ -44,16 +44,28 @@ static bool find_files(const struct bench_request *r, struct bench_plan *p, stru
     return ok;
 }
 
-static bool open_fabric(const struct cli *cli, const struct bench_request *r, const char *name, struct bench_fabric *f, struct error *error)
+static bool read_fabric(const struct bench_request *r, const char *name, struct bench_fabric *f, struct error *error)
 {
     f->given = true;
     if (!fabric_read(name, r->suite, &f->fabric, error))
         return false;
     f->name = f->fabric.name;
-    if (f->fabric.kind == FABRIC_HOSTS && !fabric_hosts(&f->fabric, r->hostfile, r->agent, error))
-        return false;
+    return f->fabric.kind != FABRIC_HOSTS || fabric_hosts(&f->fabric, r->hostfile, r->agent, error);
+}
+
+static bool open_fabric(const struct cli *cli, struct bench_fabric *f, struct error *error)
+{
     f->absent = fabric_unavailable(&f->fabric);
     return f->absent != NULL || fabric_open(&f->fabric, 0, cli->program, &f->place, error);
+}
+
+static bool hosts_are_asked(const struct bench_request *r, const struct bench_plan *p, struct error *error)
+{
+    const char *option = r->hostfile != NULL ? "hostfile" : r->agent != NULL ? "agent" : NULL;
+    bool some = option == NULL;
+    for (int i = 0; i < p->fabric_count; i++)
+        some |= p->fabrics[i].given && p->fabrics[i].fabric.kind == FABRIC_HOSTS;
+    return some || error_set(error, "--%s: found without a fabric of the kind hosts, expected -f hosts with it", option);
 }
 
 static bool open_fabrics(const struct cli *cli, const struct bench_request *r, struct bench_plan *p, struct error *error)
@@ -64,15 +76,18 @@ static bool open_fabrics(const struct cli *cli, const struct bench_request *r, s
         p->fabrics[i].fabric = (struct fabric){.slow_host = -1};
     for (int i = 0; i < r->fabrics.count; i++) {
         p->fabric_count++;
-        if (!open_fabric(cli, r, r->fabrics.items[i], &p->fabrics[i], error))
+        if (!read_fabric(r, r->fabrics.items[i], &p->fabrics[i], error))
             return false;
         for (int k = 0; k < i; k++)
             if (strcmp(p->fabrics[k].name, p->fabrics[i].name) == 0)
                 return error_set(error, "fabric %s: found twice, expected each once", p->fabrics[i].name);
     }
+    bool ok = hosts_are_asked(r, p, error);
+    for (int i = 0; ok && i < r->fabrics.count; i++)
+        ok = open_fabric(cli, &p->fabrics[i], error);
     if (r->fabrics.count == 0)
         p->fabrics[p->fabric_count++].name = BENCH_HERE;
-    return true;
+    return ok;
 }
 
 // ---- rows ----
@@ -209,27 +224,49 @@ static const struct planned_case *find(const struct making *m, const struct plan
     return NULL;
 }
 
+// Adds to the list, once.
+static void tell(char list[200], const char *word)
+{
+    size_t size = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += size)
+        if ((at == list || at[-1] == ' ') && (at[size] == 0 || at[size] == ','))
+            return;
+    snprintf(list + strlen(list), 200 - strlen(list), "%s%s", list[0] != 0 ? ", " : "", word);
+}
+
 static bool no_such_case(const struct making *m, const struct plan *plan, const char *strategy, struct error *error)
 {
-    char ranks[200] = "";
-    int told[64], count = 0;
-    for (int i = 0; i < plan->count; i++) {
-        bool known = plan->cases[i].is_gate;
-        for (int k = 0; k < count; k++)
-            known |= told[k] == plan->cases[i].c.world_size;
-        if (!known && count < 64) {
-            told[count++] = plan->cases[i].c.world_size;
-            snprintf(ranks + strlen(ranks), sizeof ranks - strlen(ranks), "%s%d", count > 1 ? ", " : "", plan->cases[i].c.world_size);
+    char ranks[200] = "", precisions[200] = "", strategies[200] = "", number[16];
+    for (int i = 0; i < plan->count; i++)
+        if (!plan->cases[i].is_gate && !plan->cases[i].is_saver) {
+            snprintf(number, sizeof number, "%d", plan->cases[i].c.world_size);
+            tell(ranks, number);
+            tell(precisions, dtype_name(plan->cases[i].c.precision.compute));
+            tell(strategies, strategy_name(plan->cases[i].c.sharding.strategy));
         }
+    return error_set(error, "%s: found no case of %d ranks, precision %s%s%s; its ranks are %s, its precisions %s, its strategies %s", m->file, m->ranks, m->r->precision,
+                     strategy != NULL ? ", strategy " : "", strategy != NULL ? strategy : "", ranks, precisions, strategies);
+}
+
+// One that takes minutes is measured only where it was named.
+static bool is_large(const struct plan *plan)
+{
+    int64_t most = 0;
+    for (int i = 0; i < plan->count; i++) {
+        int64_t elements = 0;
+        for (int k = 0; k < plan->cases[i].c.parameter_count; k++)
+            elements += plan->cases[i].c.parameters[k].count;
+        most = elements > most ? elements : most;
     }
-    return error_set(error, "%s: found no case of %d ranks, precision %s%s%s; its ranks are %s", m->file, m->ranks, m->r->precision, strategy != NULL ? ", strategy " : "",
-                     strategy != NULL ? strategy : "", ranks);
+    return most > most_by_default;
 }
 
 // Without --strategy: full where the implementation has it, else the first that it has.
 static bool add_rows(const struct making *m, const struct plan *plan, struct error *error)
 {
     const struct option_list *asked = &m->r->strategies;
+    if (m->r->workloads.count == 0 && is_large(plan))
+        return true;
     for (int i = 0; i < (asked->count > 0 ? asked->count : 1); i++) {
         const char *strategy = asked->count > 0 ? asked->items[i] : NULL;
         const struct planned_case *p = strategy != NULL ? find(m, plan, strategy, false) : find(m, plan, "full", true);
@@ -237,10 +274,7 @@ static bool add_rows(const struct making *m, const struct plan *plan, struct err
         p = p == NULL && strategy == NULL ? find(m, plan, NULL, false) : p;
         if (p == NULL)
             return no_such_case(m, plan, strategy, error);
-        int64_t elements = 0;
-        for (int k = 0; k < p->c.parameter_count; k++)
-            elements += p->c.parameters[k].count;
-        if ((m->r->workloads.count > 0 || elements <= most_by_default) && !add_row(m, p, error))
+        if (!add_row(m, p, error))
             return false;
     }
     return true;

@@ -3,6 +3,7 @@
 #define HARNESS_CLI_H
 
 #include "harness/cli/options.h"
+#include "harness/fabric/fabric.h"
 #include "harness/run/session.h"
 
 struct cli {
@@ -44,6 +45,19 @@ bool cli_write(const struct cli *cli, const char *path, bool (*report)(const str
 // A report of another kind: opened, written by the caller, closed. cli_close complains where one of the three failed; file may be NULL.
 FILE *cli_open(const char *path);
 bool cli_close(const struct cli *cli, const char *path, FILE *file, bool written);
+// Who reads standard output has seen enough (`| head`) and gone: what was not written is not missed. errno does not tell: the write that failed may be long past.
+bool cli_reader_is_gone(void);
+// writable.c: whether a report, or a folder of figures, can be written at the end (NULL: none is wanted; a report to "-" can), and whether the folder of
+// temporary files (TMPDIR) can be used. They complain themselves, and leave nothing behind.
+bool cli_can_write(const struct cli *cli, const char *option, const char *path);
+bool cli_can_fill(const struct cli *cli, const char *option, const char *folder);
+bool cli_can_work(const struct cli *cli);
+// fabric.c: the fabric of the options. Complains itself. hosts: as --hosts has it, CLI_HOSTS_OWN where it was not given.
+enum { CLI_HOSTS_OWN = -1 };
+struct cli_fabric_request { const char *name, *suite, *hostfile, *agent; int64_t hosts; };
+bool cli_fabric(const struct cli *cli, const struct cli_fabric_request *r, struct fabric *out);
+// Says that it cannot be had; frees the reason. Returns 3.
+int cli_skip(const struct fabric *f, char *reason, FILE *out);
 // Where the table goes that a command prints besides: not where one of its reports (NULL: none) goes.
 FILE *cli_news(const char *json, const char *csv);
 bool cli_one_on_stdout(const struct cli *cli, const char *json, const char *csv); // complains itself

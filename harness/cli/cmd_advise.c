@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "harness/advise/figures.h"
-#include "harness/advise/turns.h"
 #include "harness/cli/advise.h"
-
-enum { MOST_RANKS = 1 << 20 };
+#include "harness/launch/interrupt.h"
 
 static int print(const struct cli *cli, const struct advise_options *o, const struct advice *a, double elements)
 {
@@ -16,6 +14,7 @@ static int print(const struct cli *cli, const struct advise_options *o, const st
         fputc('\n', stdout);
         advise_words(a, stdout);
         fputc('\n', stdout);
+        advise_settings(a, stdout);
         advise_assumptions(a, stdout);
         return 0;
     }
@@ -48,7 +47,7 @@ static int advise(const struct cli *cli, const struct advise_options *o, const s
     for (int i = 0; i < c->parameter_count; i++)
         elements += c->parameters[i].tied_to < 0 ? (double)c->parameters[i].count : 0;
     if (!advise_machine(cli, o, &q, &error))
-        return options_bad(cli->command, "%s", error.text);
+        return interrupt_signal() ? 128 + interrupt_signal() : error.text[0] == 0 ? 2 : options_bad(cli->command, "%s", error.text); // no text: it has been said
     int status = advise_make(&q, &a, &error) ? print(cli, o, &a, elements) : options_bad(cli->command, "%s", error.text);
     if (status == 0)
         status = draw(cli, o, &a);
@@ -56,22 +55,10 @@ static int advise(const struct cli *cli, const struct advise_options *o, const s
     return status;
 }
 
-// What a case of a file says already, and these options would have to contradict. NULL: none was given.
-static const char *second_model(const struct advise_options *o)
-{
-    const struct { const char *name; bool given; } all[] = {
-        {"model", o->model != NULL}, {"layers", o->layers != 0}, {"dim", o->dim != 0}, {"heads", o->heads != 0}, {"kv-heads", o->kv_heads != 0}, {"ffn", o->ffn != 0},
-        {"vocab", o->vocab != 0}, {"context", o->context != 0}, {"micros", o->micros != 0}, {"precision", o->precision != NULL}, {"layout", o->layout != NULL},
-        {"prefetch", o->prefetch >= 0}, {"checkpointing", o->checkpointing}, {"no-reshard", o->no_reshard}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].given)
-            return all[i].name;
-    return NULL;
-}
-
 int cmd_advise(const struct cli *cli, int argc, char **argv)
 {
-    struct advise_options o = {.ranks = 8, .prefetch = -1, .rates = "25,50,100,200", .rounds = 6};
+    // -1: not given (advise_options.c).
+    struct advise_options o = {.ranks = -1, .hosts = -1, .layers = -1, .dim = -1, .heads = -1, .kv_heads = -1, .ffn = -1, .vocab = -1, .context = -1, .rows = -1, .micros = -1, .prefetch = -1, .rounds = -1};
     int words;
     const struct option table[] = {
         {"ranks", 'n', OPTION_INTEGER, &o.ranks, "N", "ranks (8)"},
@@ -95,7 +82,7 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
         {"checkpointing", 0, OPTION_FLAG, &o.checkpointing, NULL, "activations are recomputed"},
         {"no-reshard", 0, OPTION_FLAG, &o.no_reshard, NULL, "parameters stay gathered from forward to backward"},
         {"memory", 0, OPTION_TEXT, &o.memory, "SIZE", "of a rank, that a strategy must fit into"},
-        {"fabric", 'f', OPTION_TEXT, &o.fabric, "FABRIC", "measures now: the line by fsdpmark net, computing by steps of the reference"},
+        {"fabric", 'f', OPTION_TEXT, &o.fabric, "FABRIC", "measures now: over TCP which settings of Open MPI are better, the line by fsdpmark net, computing by steps of the reference"},
         {"from", 0, OPTION_TEXT, &o.from, "RUN", "the line as a stored run of fsdpmark net has it; 0: the newest"},
         {"alpha", 0, OPTION_TEXT, &o.alpha, "TIME", "latency of one step of a collective (between hosts)"},
         {"bandwidth", 0, OPTION_TEXT, &o.bandwidth, "RATE", "of a rank's line (between hosts)"},
@@ -120,27 +107,15 @@ int cmd_advise(const struct cli *cli, int argc, char **argv)
     enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
-    if (o.ranks < 1 || o.ranks > MOST_RANKS)
-        return options_bad(cli->command, "--ranks: found %lld, expected 1 to %d", (long long)o.ranks, MOST_RANKS);
-    if (o.rounds < 1 || o.rounds > TURNS_ROUNDS)
-        return options_bad(cli->command, "--rounds: found %lld, expected 1 to %d", (long long)o.rounds, TURNS_ROUNDS);
-    if (o.fabric != NULL && (o.ranks < 2 || o.ranks > 64))
-        return options_bad(cli->command, "--ranks: found %lld, expected 2 to 64 where they are measured", (long long)o.ranks);
-    if (o.from != NULL && (*o.from == 0 || o.from[strspn(o.from, "0123456789")] != 0))
-        return options_bad(cli->command, "--from: found '%s', expected the number of a run", o.from);
-    if (o.workload != NULL && o.case_file != NULL)
-        return options_bad(cli->command, "--workload: found with --case, expected one of them");
-    bool of_file = o.case_file != NULL || o.workload != NULL;
-    if (of_file && second_model(&o) != NULL)
-        return options_bad(cli->command, "--%s: found with %s, whose case says it, expected one of them", second_model(&o), o.workload != NULL ? "--workload" : "--case");
-    if (!of_file && o.pattern != NULL)
-        return options_bad(cli->command, "--pattern: found without --case or --workload");
-    if (o.from != NULL && o.fabric != NULL)
-        return options_bad(cli->command, "--from: found with --fabric, expected one of them");
+    struct error error = {""};
+    if (!advise_check_options(&o, &error))
+        return options_bad(cli->command, "%s", error.text);
+    bool measures = o.validate || o.fabric != NULL;
+    if (!cli_can_fill(cli, "figures", o.figures) || (measures && !cli_can_work(cli)))
+        return 2;
     if (o.validate)
         return advise_validate(cli, &o);
     struct fsdp_case c;
-    struct error error = {""};
     if (!advise_case(cli, &o, &c, &error))
         return options_bad(cli->command, "%s", error.text);
     if (o.workload != NULL && o.rows == 0)

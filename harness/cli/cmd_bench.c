@@ -1,5 +1,6 @@
 // fsdpmark bench: training steps of several implementations side by side, their numbers judged in the same run. Options and reports; which
 // rows: bench_plan.c; how they are measured: harness/bench.
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,6 +145,7 @@ static bool is_strategy(const char *word)
 static bool words_are_known(const struct cli *cli, const struct bench_request *r)
 {
     double bytes;
+    enum dtype type;
     bool best = r->batch != NULL && strcmp(r->batch, "best") == 0;
     for (int i = 0; i < r->strategies.count; i++)
         if (!is_strategy(r->strategies.items[i]))
@@ -154,7 +156,12 @@ static bool words_are_known(const struct cli *cli, const struct bench_request *r
         return options_bad(cli->command, best ? "--batch best: found without --memory, expected the limit that it must fit into" : "--memory: found without --batch best, expected both"), false;
     if (r->memory != NULL && !quantity_read(r->memory, QUANTITY_BYTES, &bytes))
         return options_bad(cli->command, "--memory: found '%s', expected %s", r->memory, quantity_example(QUANTITY_BYTES)), false;
-    return cli_one_on_stdout(cli, r->json, r->csv);
+    if (!dtype_parse(r->precision, &type) || !dtype_is_float(type))
+        return options_bad(cli->command, "--precision: found '%s', expected f32, bf16, f16 or f64", r->precision), false;
+    if (r->ranks > INT_MAX)
+        return options_bad(cli->command, "--ranks: found %lld, expected at most %d", (long long)r->ranks, INT_MAX), false;
+    return cli_one_on_stdout(cli, r->json, r->csv) && cli_can_write(cli, "json", r->json) && cli_can_write(cli, "csv", r->csv) &&
+           cli_can_fill(cli, "figures", r->figures) && cli_can_work(cli);
 }
 
 int cmd_bench(const struct cli *cli, int argc, char **argv)
@@ -167,16 +174,16 @@ int cmd_bench(const struct cli *cli, int argc, char **argv)
         {"fabric", 'f', OPTION_LIST, &r.fabrics, "FABRIC", "what the ranks talk over: name, or path of a file; default this machine, as each launcher has it"},
         {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, 'NAME slots=N' in each line (docs/fabrics.md)"},
         {"agent", 0, OPTION_TEXT, &r.agent, "COMMAND", "how mpirun reaches the machines of the fabric hosts; default ssh"},
-        {"ranks", 'n', OPTION_INTEGER, &r.ranks, "N", "ranks; default one for each host of a virtual fabric, else 2"},
+        {"ranks", 'n', OPTION_COUNT, &r.ranks, "N", "ranks; default one for each host of a virtual fabric, else 2"},
         {"strategy", 's', OPTION_LIST, &r.strategies, "STRATEGY", "none, optimizer, grad, full or hybrid; default full, or the first that an implementation has"},
-        {"precision", 0, OPTION_TEXT, &r.precision, "TYPE", "type of the computation, f32 or bf16 (f32)"},
+        {"precision", 0, OPTION_TEXT, &r.precision, "TYPE", "type of the computation, of those that the workload has: f32 or bf16 (f32)"},
         {"batch", 0, OPTION_TEXT, &r.batch, "WORD", "equal: the workload's global batch for all; best: for each the largest that fits --memory (equal)"},
         {"memory", 0, OPTION_TEXT, &r.memory, "SIZE", "of a rank, for --batch best"},
         {"time", 't', OPTION_SECONDS, &r.seconds, "S", "seconds for all rounds together (120)"},
-        {"rounds", 0, OPTION_INTEGER, &r.rounds, "N", "at most so many rounds; default as the time allows"},
+        {"rounds", 0, OPTION_COUNT, &r.rounds, "N", "at most so many rounds; default as the time allows"},
         {"narrow", 0, OPTION_RATIO, &r.narrow, "X", "stop when each interval's half width is at most X of the median (0.05)"},
         {"no-probes", 0, OPTION_FLAG, &r.unprobed, NULL, "no starts for memory, bytes and exposed communication"},
-        {"seed", 0, OPTION_INTEGER, &r.seed, "S", "seed of data, parameters and the order of the rows; default as the workloads say"},
+        {"seed", 0, OPTION_COUNT, &r.seed, "S", "seed of data, parameters and the order of the rows; default as the workloads say"},
         {"figures", 0, OPTION_TEXT, &r.figures, "FOLDER", "draw the figures into it"},
         {"json", 0, OPTION_TEXT, &r.json, "FILE", "also write JSON, with every sample (- is stdout)"},
         {"csv", 0, OPTION_TEXT, &r.csv, "FILE", "also write CSV"},

@@ -1,10 +1,7 @@
 // fsdpmark check: plans, runs, stores and reports cases of one or more implementations. Its options; the rest: check.h.
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/cli/check.h"
@@ -119,30 +116,9 @@ static bool stdout_is_free(const struct command *command, const struct check_req
     return count <= 1 || (options_bad(command, "found %d reports for standard output, expected at most one", count), false);
 }
 
-// True where a report can be written there at the end of the run. Leaves no file behind; a pipe is not opened, since its reader
-// would take the first close for the end.
-static bool is_writable(const char *path)
+static bool reports_can_be_written(const struct cli *cli, const struct check_request *r)
 {
-    struct stat info;
-    bool exists = stat(path, &info) == 0;
-    if (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-        return access(path, W_OK) == 0;
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | (exists ? 0 : O_CREAT), 0666);
-    if (fd < 0)
-        return false;
-    close(fd);
-    if (!exists)
-        unlink(path);
-    return true;
-}
-
-static bool reports_can_be_written(const struct command *command, const struct check_request *r)
-{
-    const char *paths[] = {r->json, r->junit, r->csv};
-    for (int i = 0; i < 3; i++)
-        if (paths[i] != NULL && strcmp(paths[i], "-") != 0 && !is_writable(paths[i]))
-            return options_bad(command, "%s: cannot be written: %s", paths[i], strerror(errno)), false;
-    return true;
+    return cli_can_write(cli, "json", r->json) && cli_can_write(cli, "junit", r->junit) && cli_can_write(cli, "csv", r->csv);
 }
 
 // A resumed run has its arguments already; others would be ignored.
@@ -161,11 +137,12 @@ static bool resumes_alone(const struct command *command, const struct check_requ
 }
 
 // What excludes each other, and the defaults. Complains itself.
-static bool is_sound(const struct command *command, struct check_request *r)
+static bool is_sound(const struct cli *cli, struct check_request *r)
 {
+    const struct command *command = cli->command;
     if (r->launcher != NULL && launcher_find(r->launcher) == NULL)
         return options_bad(command, "--launcher: found '%s', expected %s", r->launcher, launcher_names()), false;
-    if (!stdout_is_free(command, r) || !resumes_alone(command, r) || !reports_can_be_written(command, r))
+    if (!stdout_is_free(command, r) || !resumes_alone(command, r) || !reports_can_be_written(cli, r) || !cli_can_work(cli))
         return false;
     if (r->all && r->implementations.count > 0)
         return options_bad(command, "--all-implementations: found with --implementation, expected it alone"), false;
@@ -248,7 +225,7 @@ int cmd_check(const struct cli *cli, int argc, char **argv)
         return parsed == OPTIONS_HELP ? 0 : 2;
     char *pattern = options_joined(&patterns);
     r.pattern = pattern;
-    int status = is_sound(cli->command, &r) ? check_from_here(cli, &r) : 2;
+    int status = is_sound(cli, &r) ? check_from_here(cli, &r) : 2;
     free(pattern);
     return status;
 }

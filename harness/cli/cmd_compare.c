@@ -49,7 +49,7 @@ static int compare(const struct cli *cli, const struct request *r, struct side s
     struct report_options o = {.color = report_wants_color(stdout), .verbose = r->verbose, .columns = report_columns(stdout)};
     compare_make((struct compare_side){&sides[0].run, &sides[0].series}, (struct compare_side){&sides[1].run, &sides[1].series}, r->threshold / 100, &c);
     bool ok = r->as_json ? compare_json(&c, stdout) : r->as_csv ? compare_csv(&c, stdout) : compare_table(&c, &o, stdout);
-    int status = ok && put_figure(cli, r, &c) ? compare_exit_status(&c) : 2;
+    int status = (ok || cli_reader_is_gone()) && put_figure(cli, r, &c) ? compare_exit_status(&c) : 2;
     compare_free(&c);
     return status;
 }
@@ -74,6 +74,8 @@ int cmd_compare(const struct cli *cli, int argc, char **argv)
         return parsed == OPTIONS_HELP ? 0 : 2;
     if (count != 2)
         return options_bad(cli->command, "found %d runs, expected two: the earlier, then the later (fsdpmark show lists them)", count);
+    if (r.as_json && r.as_csv)
+        return options_bad(cli->command, "found --json and --csv, expected one: both are for standard output");
     struct side sides[2] = {{0}, {0}};
     bool ok = load(cli, r.before != NULL ? r.before : r.store, words[0], &sides[0]) && load(cli, r.store, words[1], &sides[1]);
     int status = ok ? compare(cli, &r, sides) : 2;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "harness/advise/settings.h"
 #include "harness/cli/cli.h"
 #include "harness/fabric/fabric.h"
 #include "harness/launch/interrupt.h"
@@ -248,11 +249,13 @@ static bool look_at_fabrics(const struct cli *cli, const char *suite, json_t *li
     struct fabric f;
     bool ok = fabric_list(suite, &names, &titles, &error);
     for (int i = 0; ok && i < names.count && (ok = fabric_read(names.items[i], suite, &f, &error)); i++) {
-        char name[64], text[600];
+        char name[64], text[720];
         char *reason = fabric_unavailable(&f), *remedy = reason != NULL ? strstr(reason, "; remedy: ") : NULL;
         int used = snprintf(text, sizeof text, "%.200s", reason == NULL ? f.title : reason);
         for (char **m = f.mca; reason == NULL && *m != NULL && used < 500; m++)
             used += snprintf(text + used, sizeof text - (size_t)used, "%s%.80s", m == f.mca ? "; Open MPI: " : " ", *m);
+        if (reason == NULL && settings_tcp(f.mca))
+            snprintf(text + used, sizeof text - (size_t)used, "; advise -f %.50s measures whether others are better", f.name);
         if (remedy != NULL)
             text[remedy - reason < 200 ? remedy - reason : 200] = 0;
         snprintf(name, sizeof name, "fabric %.50s", f.name);
@@ -360,7 +363,7 @@ int cmd_doctor(const struct cli *cli, int argc, char **argv)
     enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
-    char *suite = cli_suite(cli, given);
+    char *suite = cli_can_work(cli) ? cli_suite(cli, given) : NULL; // else each program that is asked would seem to be missing
     if (suite == NULL)
         return 2;
     json_t *list = json_array();

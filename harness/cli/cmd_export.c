@@ -19,7 +19,7 @@ static int write_out(const struct cli *cli, const struct request *r, int format,
     int reason = errno;
     if (out != NULL && !is_stdout && fclose(out) != 0)
         ok = false, reason = errno;
-    if (!ok && is_stdout && reason == EPIPE) // a reader that has seen enough
+    if (!ok && is_stdout && cli_reader_is_gone())
         return 0;
     return ok ? 0 : options_bad(cli->command, "%s: cannot be written: %s", is_stdout ? "standard output" : r->output, strerror(reason));
 }
@@ -63,6 +63,8 @@ int cmd_export(const struct cli *cli, int argc, char **argv)
             asked++, format = i;
     if (asked > 1)
         return options_bad(cli->command, "found %d formats, expected one of --csv, --json, --trace, --chakra", asked);
+    if (r.pattern != NULL && format != TRACE && format != CHAKRA)
+        return options_bad(cli->command, "--pattern: found without --trace or --chakra, expected one of them: it chooses timelines");
     struct store *s;
     struct stored_run run;
     if (!cli_load_run(cli, r.store, word, &s, &run))

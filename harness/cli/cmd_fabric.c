@@ -1,4 +1,5 @@
 // fsdpmark fabric: which fabrics can be had here; one held up for a look at it.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static int list(const struct cli *cli, const char *suite, const char *hostfile)
         options_bad(cli->command, "%s", error.text);
     string_list_free(&names);
     string_list_free(&titles);
-    return ok ? 0 : 2;
+    return interrupt_signal() != 0 ? 128 + interrupt_signal() : ok ? 0 : 2;
 }
 
 static void print_words(const char *title, const char *const *words)
@@ -62,54 +63,62 @@ static void describe(const struct fabric_place *p)
     fflush(stdout);
 }
 
-static int hold(const struct cli *cli, const char *suite, const char *name, const char *hostfile, const char *agent, int hosts)
+// Up until Ctrl-C, which is its end; another signal ends it too, and stands in the status.
+static int hold(const struct cli *cli, struct fabric_place *place)
+{
+    describe(place);
+    while (fabric_place_fabric(place)->kind == FABRIC_VIRTUAL && !interrupt_signal() && fabric_place_up(place))
+        usleep(50000);
+    int caught = interrupt_signal();
+    if (!fabric_place_up(place) && caught == 0)
+        return options_bad(cli->command, "the process that holds %s has ended", fabric_place_fabric(place)->name);
+    return caught != 0 && caught != SIGINT ? 128 + caught : 0;
+}
+
+static int show(const struct cli *cli, const struct cli_fabric_request *r)
 {
     struct error error = {0};
     struct fabric f;
     struct fabric_place *place = NULL;
-    if (!fabric_read(name, suite, &f, &error))
-        return options_bad(cli->command, "%s", error.text);
-    if (!fabric_hosts(&f, hostfile, agent, &error)) {
-        fabric_free(&f);
-        return options_bad(cli->command, "%s", error.text);
-    }
+    int status = 2;
+    if (!cli_fabric(cli, r, &f))
+        return 2;
     char *reason = fabric_unavailable(&f);
-    int status = 0;
-    if (reason != NULL)
-        status = options_bad(cli->command, "%s cannot be had here: %s", f.name, reason);
-    else if (!fabric_open(&f, hosts, cli->program, &place, &error))
-        status = options_bad(cli->command, "%s", error.text);
+    if (interrupt_signal() != 0)
+        free(reason), status = 128 + interrupt_signal();
+    else if (reason != NULL)
+        status = cli_skip(&f, reason, stdout);
+    else if (fabric_open(&f, r->hosts > 0 ? (int)r->hosts : 0, cli->program, &place, &error))
+        status = hold(cli, place);
     else
-        describe(place);
-    while (place != NULL && fabric_place_fabric(place)->kind == FABRIC_VIRTUAL && !interrupt_signal() && fabric_place_up(place))
-        usleep(50000);
-    if (place != NULL && !fabric_place_up(place))
-        status = options_bad(cli->command, "the process that holds %s has ended", f.name);
+        status = interrupt_signal() != 0 ? 128 + interrupt_signal() : options_bad(cli->command, "%s", error.text);
     fabric_close(place);
     fabric_free(&f);
-    free(reason);
     return status;
 }
 
 int cmd_fabric(const struct cli *cli, int argc, char **argv)
 {
-    const char *given = NULL, *hostfile = NULL, *agent = NULL, *word = "";
-    int64_t hosts = 0;
+    const char *given = NULL;
+    struct cli_fabric_request r = {.hosts = CLI_HOSTS_OWN};
     int words;
     const struct option table[] = {
-        {"hosts", 0, OPTION_INTEGER, &hosts, "N", "hosts of a virtual fabric; default as its file says"},
-        {"hostfile", 0, OPTION_TEXT, &hostfile, "FILE", "machines of the fabric hosts, 'NAME slots=N' in each line (docs/fabrics.md)"},
-        {"agent", 0, OPTION_TEXT, &agent, "COMMAND", "how mpirun reaches the machines of the fabric hosts; default ssh"},
+        {"hosts", 0, OPTION_INTEGER, &r.hosts, "N", "hosts of a virtual fabric; default as its file says"},
+        {"hostfile", 0, OPTION_TEXT, &r.hostfile, "FILE", "machines of the fabric hosts, 'NAME slots=N' in each line (docs/fabrics.md)"},
+        {"agent", 0, OPTION_TEXT, &r.agent, "COMMAND", "how mpirun reaches the machines of the fabric hosts; default ssh"},
         {"suite", 0, OPTION_TEXT, &given, "FOLDER", "the suite"},
         {0},
     };
-    enum options_result parsed = options_parse(cli->command, table, argc, argv, &word, 1, &words);
+    enum options_result parsed = options_parse(cli->command, table, argc, argv, &r.name, 1, &words);
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
-    if (hosts > FABRIC_HOSTS_MOST)
-        return options_bad(cli->command, "--hosts: found %lld, expected %d at most", (long long)hosts, FABRIC_HOSTS_MOST);
+    if (words == 0 && (r.hosts != CLI_HOSTS_OWN || r.agent != NULL))
+        return options_bad(cli->command, "--%s: found without FABRIC, expected one", r.agent != NULL ? "agent" : "hosts");
+    if (!cli_can_work(cli))
+        return 2;
     char *suite = cli_suite(cli, given);
-    int status = suite == NULL ? 2 : word[0] ? hold(cli, suite, word, hostfile, agent, (int)hosts) : list(cli, suite, hostfile);
+    r.suite = suite;
+    int status = suite == NULL ? 2 : words > 0 ? show(cli, &r) : list(cli, suite, r.hostfile);
     free(suite);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "harness/cli/cli.h"
 #include "harness/launch/interrupt.h"
 #include "harness/launch/launch.h"
+#include "harness/net/lines.h"
 #include "harness/net/output.h"
 #include "harness/net/run.h"
 #include "harness/protocol/memory.h"
@@ -13,25 +14,14 @@
 #include "harness/run/stamp.h"
 
 static const double SECONDS = 60, LINE_SECONDS = 240; // emulated lines are slow, and their large messages are what matters
-enum { FEW = 4 }; // sizes that are given and no more than that are those of all measures
+enum { FEW = 4, OWN = -1, RANKS_MOST = 4096 }; // sizes that are given and no more than that are those of all measures
 
 struct request {
     const char *fabric, *hostfile, *agent, *sizes, *measures, *case_file, *pattern, *json, *csv, *figures, *store, *suite, *corrupt;
-    int64_t ranks, hosts, starts, within, seed;
+    int64_t ranks, hosts, starts, within, seed; // ranks, within: OWN where they are not given; hosts: CLI_HOSTS_OWN
     double seconds, narrow;
     bool keep, bare;
 };
-
-// The slowest of the lines that ranks use [byte/s], 0 where it is not known.
-static double line_rate(const struct fabric_place *place, int ranks)
-{
-    double slowest = 0;
-    for (int r = 0; r < ranks; r++) {
-        double rate = fabric_place_rate(place, fabric_place_host(place, r, ranks)) / 8;
-        slowest = slowest == 0 || rate < slowest ? rate : slowest;
-    }
-    return slowest;
-}
 
 static int default_ranks(const struct fabric_place *place)
 {
@@ -61,13 +51,13 @@ static bool read_corrupt(const char *text, struct net_settings *s, struct error 
 
 static bool choose_ranks(const struct request *r, struct net_settings *s, struct error *error)
 {
-    s->ranks = r->ranks > 0 ? (int)r->ranks : default_ranks(s->place);
-    if (s->ranks < 2 || s->ranks > 4096)
-        return error_set(error, "--ranks: found %d, expected 2 to 4096", s->ranks);
-    s->within = r->within > 0 ? (int)r->within : default_within(s->place, s->ranks);
-    if (s->within > s->ranks || (s->within > 0 && s->ranks % s->within != 0))
-        return error_set(error, "--within: found %d, expected a divisor of the %d ranks", s->within, s->ranks);
-    s->line_rate = line_rate(s->place, s->ranks);
+    if (r->ranks != OWN && (r->ranks < 2 || r->ranks > RANKS_MOST))
+        return error_set(error, "--ranks: found %lld, expected 2 to %d", (long long)r->ranks, RANKS_MOST);
+    s->ranks = r->ranks != OWN ? (int)r->ranks : default_ranks(s->place);
+    if (r->within != OWN && (r->within < 1 || r->within > s->ranks || s->ranks % r->within != 0))
+        return error_set(error, "--within: found %lld, expected a divisor of the %d ranks", (long long)r->within, s->ranks);
+    s->within = r->within != OWN ? (int)r->within : default_within(s->place, s->ranks);
+    s->line_rate = net_line_of(s->place, s->ranks, s->within, NULL).rate;
     s->seconds = r->seconds > 0 ? r->seconds : s->line_rate > 0 ? LINE_SECONDS : SECONDS;
     return read_corrupt(r->corrupt, s, error);
 }
@@ -91,7 +81,7 @@ static void introduce(const struct net_settings *s, const struct net_plan *plan,
     fprintf(out, "%s: %s; %d ranks on %d host%s", f->name, f->title, s->ranks, fabric_place_hosts(s->place), fabric_place_hosts(s->place) > 1 ? "s" : "");
     if (s->line_rate > 0)
         fprintf(out, ", slowest line %.4g Mbit/s", 8e-6 * s->line_rate);
-    fprintf(out, "; %d points, %d starts of %.3g s together\n", plan->count, s->starts, s->seconds);
+    fprintf(out, "; %d points, %d start%s of %.3g s together\n", plan->count, s->starts, s->starts > 1 ? "s" : "", s->seconds);
     fputs("Times: the slowest rank's, of calls in a row behind a barrier; medians with intervals of at least 95 % (docs/metrics.md)\n", out);
     if (fabric_place_hosts(s->place) == 1 && s->ranks > launch_cores())
         fprintf(out, "More ranks than cores (%d): they wait for each other's turn, and times say so\n", launch_cores());
@@ -120,14 +110,17 @@ static bool draw(const struct cli *cli, const struct request *r, const struct ne
     return ok;
 }
 
-// Exit status: 1 data errors, 3 nothing was measured, 2 a report cannot be written.
-static int report(const struct cli *cli, const struct request *r, const struct net_settings *s, int planned, FILE *out)
+// ran: false where the reason why nothing was measured is told anyway. Exit status: 1 data errors, 3 nothing was measured, 2 a report cannot be written.
+static int report(const struct cli *cli, const struct request *r, const struct net_settings *s, int planned, bool ran, FILE *out)
 {
     struct net_rows rows;
     struct net_findings findings;
     struct error error = {0};
-    if (!net_rows_load(s->store, s->run, &rows, &error))
-        return options_bad(cli->command, "%s", error.text), 3;
+    if (!net_rows_load(s->store, s->run, &rows, &error)) {
+        if (ran)
+            options_bad(cli->command, "%s", error.text);
+        return 3;
+    }
     net_consistency(&rows, &findings);
     net_table(&rows, &findings, out);
     if (rows.count < planned)
@@ -167,7 +160,7 @@ static int measure(const struct cli *cli, const struct request *r, struct net_se
     }
     introduce(s, plan, out);
     bool ok = net_run(s, plan, &error);
-    int status = report(cli, r, s, plan->count, out), caught = interrupt_signal();
+    int status = report(cli, r, s, plan->count, ok, out), caught = interrupt_signal();
     if (!ok) {
         options_bad(cli->command, "%s", error.text);
         status = status == 1 ? 1 : 3;
@@ -202,43 +195,35 @@ static int on_place(const struct cli *cli, const struct request *r, const struct
     return status;
 }
 
-static int skip(const struct fabric *f, char *reason, FILE *out)
-{
-    fprintf(out, "SKIP: fabric %s cannot be had here: %s\n", f->name, reason);
-    free(reason);
-    return 3;
-}
-
 static int net(const struct cli *cli, const struct request *r, const char *store)
 {
     struct error error = {0};
     struct fabric fabric;
     struct fabric_place *place;
-    if (!fabric_read(r->fabric, r->suite, &fabric, &error))
-        return options_bad(cli->command, "%s", error.text);
-    if (!fabric_hosts(&fabric, r->hostfile, r->agent, &error)) {
-        fabric_free(&fabric);
-        return options_bad(cli->command, "%s", error.text);
-    }
+    const struct cli_fabric_request asked = {r->fabric, r->suite, r->hostfile, r->agent, r->hosts};
+    if (!cli_fabric(cli, &asked, &fabric))
+        return 2;
     char *reason = fabric_unavailable(&fabric);
     if (reason == NULL && fabric.kind == FABRIC_NCCL)
         reason = memory_text("its collectives are NCCL's, and fsdpmark-net speaks MPI; remedy: fsdpmark bench measures what runs on NCCL");
     int status = 2;
-    if (reason != NULL)
-        status = skip(&fabric, reason, news(r));
-    else if (!fabric_open(&fabric, (int)r->hosts, cli->program, &place, &error))
+    if (interrupt_signal() != 0)
+        free(reason);
+    else if (reason != NULL)
+        status = cli_skip(&fabric, reason, news(r));
+    else if (!fabric_open(&fabric, r->hosts > 0 ? (int)r->hosts : 0, cli->program, &place, &error))
         options_bad(cli->command, "%s", error.text);
     else {
         status = on_place(cli, r, place, store);
         fabric_close(place);
     }
     fabric_free(&fabric);
-    return status;
+    return interrupt_signal() != 0 ? 128 + interrupt_signal() : status;
 }
 
 int cmd_net(const struct cli *cli, int argc, char **argv)
 {
-    struct request r = {.fabric = "shm", .starts = 3, .seed = 1, .narrow = 0.02};
+    struct request r = {.fabric = "shm", .hosts = CLI_HOSTS_OWN, .ranks = OWN, .within = OWN, .starts = 4, .seed = 1, .narrow = 0.02};
     int words;
     const struct option table[] = {
         {"fabric", 'f', OPTION_TEXT, &r.fabric, "FABRIC", "what to measure: name, or path of a file (shm)"},
@@ -252,7 +237,7 @@ int cmd_net(const struct cli *cli, int argc, char **argv)
         {"pattern", 'k', OPTION_TEXT, &r.pattern, "PATTERN", "which case: the first of the file, or of the suite, whose id matches the glob or holds the text"},
         {"within", 0, OPTION_INTEGER, &r.within, "N", "ranks of hybrid's inner tier; default as the fabric has it, else 2"},
         {"time", 't', OPTION_SECONDS, &r.seconds, "S", "seconds for all starts together (60; where the line rate is known 240)"},
-        {"starts", 0, OPTION_INTEGER, &r.starts, "N", "starts of the workers (3)"},
+        {"starts", 0, OPTION_INTEGER, &r.starts, "N", "starts of the workers (4)"},
         {"narrow", 0, OPTION_RATIO, &r.narrow, "X", "half width of the interval, relative to the median, at which a point is done (0.02)"},
         {"seed", 0, OPTION_INTEGER, &r.seed, "S", "of values and order (1)"},
         {"bare", 0, OPTION_FLAG, &r.bare, NULL, "a bare loop around each call takes turns with the measurement: what the tool itself costs"},
@@ -270,9 +255,10 @@ int cmd_net(const struct cli *cli, int argc, char **argv)
         return parsed == OPTIONS_HELP ? 0 : 2;
     if (r.starts < 1 || r.starts > 1000)
         return options_bad(cli->command, "--starts: found %lld, expected 1 to 1000", (long long)r.starts);
-    if (r.hosts > FABRIC_HOSTS_MOST)
-        return options_bad(cli->command, "--hosts: found %lld, expected at most %d", (long long)r.hosts, FABRIC_HOSTS_MOST);
-    if (!cli_one_on_stdout(cli, r.json, r.csv))
+    if (r.pattern != NULL && r.pattern[0] == 0)
+        return options_bad(cli->command, "--pattern: found '', expected a glob or a part of a case's id");
+    if (!cli_one_on_stdout(cli, r.json, r.csv) || !cli_can_write(cli, "json", r.json) || !cli_can_write(cli, "csv", r.csv) || !cli_can_fill(cli, "figures", r.figures) ||
+        !cli_can_work(cli))
         return 2;
     char *store = cli_store(cli, r.store), *suite = store != NULL ? cli_suite(cli, r.suite) : NULL;
     r.suite = suite;

@@ -360,6 +360,8 @@ int cmd_selftest(const struct cli *cli, int argc, char **argv)
     enum options_result parsed = options_parse(cli->command, table, argc, argv, NULL, 0, &words);
     if (parsed != OPTIONS_RUN)
         return parsed == OPTIONS_HELP ? 0 : 2;
+    if (!cli_can_write(cli, "json", t.json) || !cli_can_work(cli))
+        return 2;
     char *store_path = cli_store(cli, store), *suite_path = store_path != NULL ? cli_suite(cli, suite) : NULL;
     t.store = store_path;
     t.suite = suite_path;

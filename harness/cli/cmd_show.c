@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/advise/validate_output.h"
 #include "harness/bench/bench.h"
 #include "harness/cli/cli.h"
 #include "harness/net/output.h"
@@ -89,6 +90,8 @@ static int show_series(const struct cli *cli, struct store *s, const struct stor
         print_bench(run, &series);
     else if (ok && !verbose && strcmp(tool, "net") == 0)
         ok = print_net(s, run, &error);
+    else if (ok && !verbose && strcmp(tool, "validate") == 0)
+        validate_print_stored(&series, stdout);
     else if (ok)
         series_table(&series, &o, stdout);
     if (ok && !as_json) {
@@ -121,7 +124,7 @@ int cmd_show(const struct cli *cli, int argc, char **argv)
     bool verbose = false, as_json = false;
     int words;
     const struct option table[] = {
-        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "every result, not only what is not PASS; of net and bench a line for each series"},
+        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "every result, not only what is not PASS; of net, bench and advise --validate a line for each series"},
         {"json", 0, OPTION_FLAG, &as_json, NULL, "as JSON"},
         {"store", 0, OPTION_TEXT, &store, "FILE", "results database"},
         {0},

@@ -110,7 +110,7 @@ static int finish(const char *name, int status)
 {
     errno = 0;
     bool lost = fflush(stdout) != 0 || ferror(stdout);
-    if (!lost || errno == EPIPE)
+    if (!lost || errno == EPIPE || cli_reader_is_gone())
         return status;
     fprintf(stderr, "fsdpmark %s: standard output: cannot be written: %s\n", name, errno != 0 ? strerror(errno) : "an earlier error");
     return status == 0 ? 2 : status;

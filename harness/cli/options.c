@@ -75,14 +75,15 @@ static bool unknown(const struct command *command, const struct option *table, c
 static bool store_number(const struct command *command, const struct option *o, const char *value)
 {
     char *end;
-    if (o->kind == OPTION_INTEGER) {
+    if (o->kind == OPTION_INTEGER || o->kind == OPTION_COUNT) {
+        int least = o->kind == OPTION_COUNT;
         errno = 0;
         long long n = strtoll(value, &end, 0);
         *(int64_t *)o->target = n;
         if (end != value && *end == 0 && n > 0 && errno == ERANGE)
             return options_bad(command, "--%s: found '%s', expected at most %lld", o->name, value, LLONG_MAX), false;
-        return (end != value && *end == 0 && n >= 0) ||
-               (options_bad(command, "--%s: found '%s', expected a whole number of at least 0", o->name, value), false);
+        return (end != value && *end == 0 && n >= least) ||
+               (options_bad(command, "--%s: found '%s', expected a whole number of at least %d", o->name, value, least), false);
     }
     double x = strtod(value, &end);
     *(double *)o->target = x;

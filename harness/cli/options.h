@@ -12,6 +12,7 @@ enum option_kind {
     OPTION_TEXT,     // const char *
     OPTION_LIST,     // struct option_list, may be given several times
     OPTION_INTEGER,  // int64_t, 0 or more
+    OPTION_COUNT,    // int64_t, 1 or more: 0 is what it is where it was not given
     OPTION_SECONDS,  // double, more than 0
     OPTION_RATIO     // double, more than 0
 };

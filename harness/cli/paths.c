@@ -1,6 +1,7 @@
 // Where things are: the suite, the built programs, the store. See cli.h.
 #include <errno.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,9 +90,15 @@ bool cli_load_run(const struct cli *cli, const char *store, const char *word, st
 
 FILE *cli_open(const char *path) { return strcmp(path, "-") == 0 ? stdout : fopen(path, "we"); }
 
+bool cli_reader_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 bool cli_close(const struct cli *cli, const char *path, FILE *file, bool written)
 {
-    bool ok = file != NULL && written && fflush(file) == 0;
+    bool ok = file != NULL && ((written && fflush(file) == 0) || (file == stdout && cli_reader_is_gone()));
     if (!ok)
         options_bad(cli->command, "%s: cannot be written: %s", path, strerror(errno));
     if (file != NULL && file != stdout)

@@ -87,13 +87,12 @@ char *fabric_unavailable(const struct fabric *f)
 
 const char *fabric_refuses(const struct fabric *f, const char *launcher)
 {
-    bool is_mpirun = strcmp(launcher, "mpirun") == 0, is_local = strcmp(launcher, "local") == 0, is_srun = strcmp(launcher, "srun") == 0;
+    bool is_mpirun = strcmp(launcher, "mpirun") == 0, is_srun = strcmp(launcher, "srun") == 0;
     switch (f->kind) {
     case FABRIC_SHM: return is_mpirun ? NULL : "mpirun, since it is Open MPI's shared memory";
     case FABRIC_UCX: return is_mpirun ? NULL : "mpirun, since it is a transport of Open MPI";
     case FABRIC_HOSTS: return is_mpirun ? NULL : "mpirun, which reaches other machines";
     case FABRIC_SLURM: return is_srun ? NULL : "srun, which reaches the nodes of the job";
-    case FABRIC_VIRTUAL: return is_mpirun || is_local ? NULL : "mpirun or local, since a template forks where it is and its hosts are several";
     default: return is_srun ? "a launcher of this machine, since srun is that of the fabric slurm" : NULL;
     }
 }

@@ -37,6 +37,13 @@ bool place_lives(const char *id, pid_t *holder)
     return true;
 }
 
+void place_namespaces(pid_t holder, int host, struct fabric_namespaces *out)
+{
+    int at = HOLD_HOSTS + HOLD_PER_HOST * host;
+    snprintf(out->net, sizeof out->net, "/proc/%ld/fd/%d", (long)holder, at + HOLD_NET);
+    snprintf(out->name, sizeof out->name, "/proc/%ld/fd/%d", (long)holder, at + HOLD_NAME);
+}
+
 static int enter_path(const char *path, int kind)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -76,19 +83,19 @@ static bool is_alone(char **argv)
 
 static bool enter(const char *id, int host, char **argv)
 {
-    char user[64], net[64], name[64];
+    char user[64];
+    struct fabric_namespaces of;
     pid_t holder, parent = getppid();
-    int at = HOLD_HOSTS + HOLD_PER_HOST * host, at_death = 0;
+    int at_death = 0;
     if (!place_lives(id, &holder)) {
         fprintf(stderr, "fsdpmark: the place %s is gone\n", id);
         return false;
     }
     snprintf(user, sizeof user, "/proc/%ld/ns/user", (long)holder);
-    snprintf(net, sizeof net, "/proc/%ld/fd/%d", (long)holder, at + HOLD_NET);
-    snprintf(name, sizeof name, "/proc/%ld/fd/%d", (long)holder, at + HOLD_NAME);
+    place_namespaces(holder, host, &of);
     prctl(PR_GET_PDEATHSIG, &at_death);
-    if ((!same_user_namespace(user) && (!is_alone(argv) || enter_path(user, CLONE_NEWUSER) != 0)) || enter_path(net, CLONE_NEWNET) != 0 ||
-        enter_path(name, CLONE_NEWUTS) != 0)
+    if ((!same_user_namespace(user) && (!is_alone(argv) || enter_path(user, CLONE_NEWUSER) != 0)) || enter_path(of.net, CLONE_NEWNET) != 0 ||
+        enter_path(of.name, CLONE_NEWUTS) != 0)
         return false;
     // A change of credentials may have taken the request back.
     prctl(PR_SET_PDEATHSIG, at_death);

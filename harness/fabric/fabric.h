@@ -62,8 +62,13 @@ const char *fabric_place_interface(const struct fabric_place *p, int host); // f
 // NULL: the hosts may hold so many ranks. Else why not, owned by the caller.
 char *fabric_place_crowded(const struct fabric_place *p, int ranks);
 double fabric_place_rate(const struct fabric_place *p, int host);           // bit/s, 0: unknown
+// The slowest line from one host to another, the shared one between two groups included; 0: unknown, or both are one host.
+double fabric_place_way(const struct fabric_place *p, int from, int to);
 // argv that enters the host and then runs what follows; NULL at the end; one that has only NULL where there is nothing to enter.
 const char *const *fabric_place_enter(const struct fabric_place *p, int host);
+// Files of a host's namespaces, network and name, for setns(2). False where there is nothing to enter.
+struct fabric_namespaces { char net[48], name[48]; };
+bool fabric_place_namespaces(const struct fabric_place *p, int host, struct fabric_namespaces *out);
 // Open MPI's options for mpirun (transports, launch agent, hosts, subnet) in place of the launcher's own; NULL at the end, owned by the
 // caller (environment_free).
 char **fabric_place_mpirun(const struct fabric_place *p, int ranks);

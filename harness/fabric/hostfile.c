@@ -87,6 +87,8 @@ bool fabric_hosts(struct fabric *f, const char *hostfile, const char *agent, str
     const char *option = hostfile != NULL ? "hostfile" : "agent";
     if (f->kind != FABRIC_HOSTS)
         return (hostfile == NULL && agent == NULL) || error_set(error, "--%s: found with fabric %s, expected one of the kind hosts", option, f->name);
+    if (agent != NULL && agent[strspn(agent, " ")] == 0)
+        return error_set(error, "--agent: found '%s', expected a command", agent);
     if (hostfile != NULL) {
         free(f->hostfile);
         f->hostfile = memory_text(hostfile);

@@ -72,13 +72,14 @@ static char **words(const char *const *list)
 
 static void describe_host(struct fabric_place *p, const struct place_plan *plan, int h, const char *id)
 {
-    char number[16];
+    char number[16], mark[PLACE_ID + sizeof PLACE_VARIABLE + 1];
     struct host *host = &p->host[h];
     snprintf(host->address, sizeof host->address, "10.%u.%u.%d", plan->net[0], plan->net[1], h + 1);
     snprintf(number, sizeof number, "%d", h);
+    snprintf(mark, sizeof mark, "%s=%s", PLACE_VARIABLE, id);
     const char *const enter[] = {plan->program, "__enter", id, number, NULL};
     // Open MPI refuses to start as root unless told twice, and in a user namespace everybody is.
-    const char *const environment[] = {"GLOO_SOCKET_IFNAME=eth0", "NCCL_SOCKET_IFNAME=eth0", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", NULL};
+    const char *const environment[] = {"GLOO_SOCKET_IFNAME=eth0", "NCCL_SOCKET_IFNAME=eth0", mark, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", NULL};
     host->enter = words(enter);
     host->environment = argv_append(words(environment), (const char *const *)p->fabric->environment);
 }
@@ -235,8 +236,22 @@ const char *fabric_place_topology(const struct fabric_place *p, int host) { retu
 const char *fabric_place_address(const struct fabric_place *p, int host) { return p->host[host].address[0] ? p->host[host].address : NULL; }
 const char *fabric_place_interface(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL && host < p->hosts ? "eth0" : NULL; }
 double fabric_place_rate(const struct fabric_place *p, int host) { return p->fabric->kind == FABRIC_VIRTUAL ? topology_rate(p->fabric, host) : 0; }
+double fabric_place_way(const struct fabric_place *p, int from, int to)
+{
+    const struct fabric *f = p->fabric;
+    double a = fabric_place_rate(p, from), b = fabric_place_rate(p, to), least = a < b ? a : b;
+    bool apart = f->group > 0 && from / f->group != to / f->group;
+    return from == to ? 0 : apart && f->between_rate_bits < least ? f->between_rate_bits : least;
+}
 const char *const *fabric_place_enter(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].enter; }
 const char *const *fabric_place_environment(const struct fabric_place *p, int host) { return (const char *const *)p->host[host].environment; }
+
+bool fabric_place_namespaces(const struct fabric_place *p, int host, struct fabric_namespaces *out)
+{
+    if (p->holder > 0)
+        place_namespaces(p->holder, host, out);
+    return p->holder > 0;
+}
 
 static int ranks_on(const struct fabric_place *p, int host, int ranks)
 {

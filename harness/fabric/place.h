@@ -50,6 +50,7 @@ char *slurm_unavailable(void);
 bool slurm_open(const char *program, struct slurm_job *out, struct error *error);
 
 void place_id(pid_t holder, char id[PLACE_ID]);
+void place_namespaces(pid_t holder, int host, struct fabric_namespaces *out);
 // True where the holder named so lives.
 bool place_lives(const char *id, pid_t *holder);
 // Ends the processes that have entered a place; NULL: all places that have lost their holder. The number of places.

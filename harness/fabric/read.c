@@ -50,10 +50,13 @@ static bool read_rate(struct reader *r, const struct node *node, const char *key
     return read_measure(r, node, key, rates, RATE_LEAST, RATE_MOST, "a rate from 100kbit to 100gbit (kbit, mbit or gbit a second)", out);
 }
 
-static bool read_size(struct reader *r, const struct node *node, const char *key, long *out)
+// A packet that is larger than the bucket, or than the room in front of it, never passes: frames have 9000 bytes, and a host hands over up to 64 KiB at once.
+static bool read_size(struct reader *r, const struct node *node, const char *key, long least, long *out)
 {
     double bytes = 0;
-    bool ok = read_measure(r, node, key, sizes, 2 << 10, 1 << 30, "a size from 2KiB to 1024MiB", &bytes);
+    char expected[64];
+    snprintf(expected, sizeof expected, "a size from %ldKiB to 1024MiB", least >> 10);
+    bool ok = read_measure(r, node, key, sizes, (double)least, 1 << 30, expected, &bytes);
     *out = (long)bytes;
     return ok;
 }
@@ -102,8 +105,8 @@ static bool read_hostfile(struct reader *r, const struct node *n) { return read_
 static bool read_agent(struct reader *r, const struct node *n) { return read_text(r, n, "agent", &r->out->agent); }
 static bool read_hosts(struct reader *r, const struct node *n) { return read_count(r, n, "hosts", 1, FABRIC_HOSTS_MOST, &r->out->hosts); }
 static bool read_line_rate(struct reader *r, const struct node *n) { return read_rate(r, n, "rate", &r->out->rate_bits); }
-static bool read_burst(struct reader *r, const struct node *n) { return read_size(r, n, "burst", &r->out->burst_bytes); }
-static bool read_limit(struct reader *r, const struct node *n) { return read_size(r, n, "limit", &r->out->limit_bytes); }
+static bool read_burst(struct reader *r, const struct node *n) { return read_size(r, n, "burst", 16 << 10, &r->out->burst_bytes); }
+static bool read_limit(struct reader *r, const struct node *n) { return read_size(r, n, "limit", 64 << 10, &r->out->limit_bytes); }
 static bool read_mca(struct reader *r, const struct node *n) { return read_pairs(r, n, "mca", r->out->mca); }
 static bool read_environment(struct reader *r, const struct node *n) { return read_pairs(r, n, "environment", r->out->environment); }
 

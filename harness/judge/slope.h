@@ -19,7 +19,5 @@ struct slope {
 bool slope_fit(int count, const double *x, const double *y, struct slope *out);
 // y = a + b/N: intercept a, what does not shrink; slope b, what is divided over the ranks.
 bool slope_over_ranks(int count, const int *ranks, const double *y, struct slope *out);
-// Student's t with that many degrees of freedom: 95 % lie within +-t. Infinite below 1.
-double slope_quantile(int freedom);
 
 #endif

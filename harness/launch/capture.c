@@ -40,7 +40,7 @@ bool launch_capture(const char *const *command, const char *const *environment, 
     char work[4000];
     const char *temporary = getenv("TMPDIR");
     // The pid lets a later run know the folder of a killed one (harness/run/scratch.c).
-    snprintf(work, sizeof work, "%s/fsdpmark.capture.%ld.XXXXXX", temporary != NULL ? temporary : "/tmp", (long)getpid());
+    snprintf(work, sizeof work, "%s/fsdpmark.capture.%ld.XXXXXX", temporary != NULL && temporary[0] == '/' ? temporary : "/tmp", (long)getpid());
     const char *const *lists[] = {environment};
     if (mkdtemp(work) == NULL)
         return error_set(error, "%s: %s", work, strerror(errno));

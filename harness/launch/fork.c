@@ -1,7 +1,8 @@
 // The launcher `fork`: the harness's side of a template (see template.h).
 //
 // A template serves as long as command and environment are those that it was made with: what a module reads at import cannot be changed
-// by a later start. The environment of each rank goes into a file rank<R>.environ of the job folder, as in /proc/PID/environ.
+// by a later start. On a place with hosts to enter the template itself lives on the first of them: that brings it into the user namespace where there is
+// one, and it ends with the place. Another place is another template. The environment of each rank goes into a file rank<R>.environ of the job folder, as in /proc/PID/environ.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include "harness/fabric/fabric.h"
 #include "harness/launch/launchers.h"
+#include "harness/launch/namespaces.h"
 #include "harness/launch/template.h"
 
 struct template {
@@ -62,11 +64,14 @@ void template_free(struct template *t)
     free(t);
 }
 
+static const char *const *enter(const struct launch_plan *plan) { return plan->place != NULL ? fabric_place_enter(plan->place, 0) : NULL; }
+static const char *const *of_place(const struct launch_plan *plan) { return plan->place != NULL ? fabric_place_environment(plan->place, 0) : NULL; }
+
 static char **what_it_is_made_of(const struct launch_plan *plan)
 {
     // The empty text cannot be in either list's place: an argument may be empty, an environment's pair has its sign.
     static const char *const border[] = {"", NULL};
-    return argv_append(argv_append(argv_append(NULL, plan->command), border), plan->environment);
+    return argv_append(argv_append(argv_append(argv_append(argv_append(NULL, enter(plan)), plan->command), border), of_place(plan)), plan->environment);
 }
 
 static bool same(char *const *a, char *const *b)
@@ -90,8 +95,8 @@ static bool make_task(const struct template *t, const struct launch_plan *plan, 
     char channel[64];
     snprintf(channel, sizeof channel, "FSDPMARK_TEMPLATE=%d", KEEPER_CHANNEL);
     const char *const pairs[] = {channel, NULL};
-    const char *const *lists[] = {plan->environment, pairs};
-    *task = (struct keeper_task){argv_append(NULL, plan->command), environment_make(lists, 2), strdup(t->folder), NULL, NULL, 0};
+    const char *const *lists[] = {of_place(plan), plan->environment, pairs};
+    *task = (struct keeper_task){argv_append(argv_append(NULL, enter(plan)), plan->command), environment_make(lists, 3), strdup(t->folder), NULL, NULL, 0};
     return task->argv != NULL && task->envp != NULL && task->folder != NULL && asprintf(&task->log, "%s/template%d.log", t->folder, t->made) > 0 &&
            asprintf(&task->end, "%s/template%d.end", t->folder, t->made) > 0;
 }
@@ -137,7 +142,7 @@ static bool write_environment(const struct launch_plan *plan, int rank, int port
 static bool request(struct template *t, const struct launch_plan *plan)
 {
     char packet[4300];
-    int size = snprintf(packet, sizeof packet, "start %d %s", plan->ranks, plan->folder);
+    int size = snprintf(packet, sizeof packet, "%s %d %s", namespaces_needed(plan) ? "enter" : "start", plan->ranks, plan->folder);
     return send(t->channel, packet, (size_t)size, MSG_NOSIGNAL) == size;
 }
 
@@ -155,15 +160,15 @@ bool launcher_fork_start(const struct launch_plan *plan, struct launch *launch, 
 {
     struct template *t = plan->template;
     int port = launcher_free_port();
-    if (plan->place != NULL && fabric_place_hosts(plan->place) > 1)
-        return error_set(error, "launcher 'fork': found %d hosts, expected one: a template forks where it is; give the launcher local",
-                         fabric_place_hosts(plan->place));
+    bool enters = namespaces_needed(plan);
+    if (plan->place != NULL && fabric_place_hosts(plan->place) > 1 && !enters)
+        return error_set(error, "launcher 'fork': found %d machines, expected this one: a template cannot fork on others", fabric_place_hosts(plan->place));
     if (t == NULL)
         return error_set(error, "launcher 'fork': found no template in the plan of the start, expected one");
     if (port < 0)
         return error_set(error, "no free port on 127.0.0.1: %s", strerror(errno));
     for (int r = 0; r < plan->ranks; r++)
-        if (!write_environment(plan, r, port, error))
+        if (!write_environment(plan, r, port, error) || (enters && !namespaces_write(plan, r, error)))
             return false;
     char **made_of = what_it_is_made_of(plan);
     if (made_of == NULL)

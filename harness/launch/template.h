@@ -23,7 +23,8 @@ void template_free(struct template *t);
 void template_poll(struct launch *l);
 void template_stop(struct launch *l, double grace_s);
 
-// The life of the keeper: spawns the task, the template, and obeys the packets of its lifeline, "start RANKS FOLDER" and "stop TENTHS". It
+// The life of the keeper: spawns the task, the template, and obeys the packets of its lifeline, "start RANKS FOLDER" or "enter RANKS FOLDER" (ranks on hosts of a
+// place: namespaces.h) and "stop TENTHS". It
 // answers each start once nothing of it is left: "over", or "gone" where the template has ended too but the ranks' ends are known. It ends
 // with its template. Called in a fork of the harness.
 _Noreturn void template_keep(struct keeper_task *task, double patience_s, int lifeline, pid_t harness);

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/launch/namespaces.h"
 #include "harness/launch/template.h"
 
 // Time of helpers that outlive all ranks, and of all at the end of the harness [s].
@@ -26,6 +27,7 @@ static const double LOOK_S = 1.0;
 
 struct start {
     bool running, asked, forked, stopping;
+    bool enters;           // each rank its host
     int ranks, left;       // ranks whose end is unknown
     char folder[4096];
     double fork_by_s, kill_at_s, look_at_s, gone_s; // gone_s: since when no rank was seen, INFINITY where one was
@@ -38,7 +40,7 @@ struct template_keeper {
     pid_t pid;             // of the template, -1 once it has ended
     bool ready, closing;   // closing: all ends, the template too
     double kill_at_s;      // of closing
-    char line[256];        // what the template says
+    char line[4096];       // what the template says; the pids of all ranks are one line
     size_t used;
     struct start start;
 };
@@ -86,11 +88,29 @@ static void say(struct template_keeper *k, const char *word)
 static void ask(struct template_keeper *k)
 {
     char line[4200];
-    int size = snprintf(line, sizeof line, "start %d %s\n", k->start.ranks, k->start.folder);
+    int size = snprintf(line, sizeof line, "%s %d %s\n", k->start.enters ? "enter" : "start", k->start.ranks, k->start.folder);
     k->start.asked = true;
     k->start.fork_by_s = launch_now() + k->patience_s;
     if (send(k->channel, line, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT) != size)
         end_template(k, "it does not read its channel", "");
+}
+
+// With the pids of ranks that have entered their hosts; whether they have is looked at here.
+static bool hear_started(struct template_keeper *k, const char *line)
+{
+    static const char word[] = "started";
+    struct start *s = &k->start;
+    char why[128] = "";
+    if (strncmp(line, word, sizeof word - 1) != 0 || !s->asked || s->forked)
+        return false;
+    s->forked = true;
+    line += sizeof word - 1;
+    for (int r = 0, pid, used = 0; s->enters && r < s->ranks && why[0] == 0; r++, line += used)
+        if (sscanf(line, " %d%n", &pid, &used) != 1)
+            return false;
+        else if (!namespaces_hold(s->folder, r, pid, why, sizeof why))
+            end_template(k, "a rank is not on its host: ", why);
+    return *line == 0 || why[0] != 0;
 }
 
 static bool hear_end(struct start *s, const char *line)
@@ -115,10 +135,9 @@ static void hear_line(struct template_keeper *k, const char *line)
         k->ready = true;
         if (s->running)
             ask(k);
-    } else if (strcmp(line, "started") == 0 && s->asked && !s->forked) {
-        s->forked = true;
-    } else if (!hear_end(s, line)) {
-        end_template(k, "expected ready, started, 'ended RANK exit STATUS' or 'ended RANK signal NUMBER' in their order, found ", line);
+    } else if (!hear_started(k, line) && !hear_end(s, line)) {
+        end_template(k, s->enters ? "expected ready, 'started PID...' with the pid of each rank, 'ended RANK exit STATUS' or 'ended RANK signal NUMBER' in their order, found "
+                                  : "expected ready, started, 'ended RANK exit STATUS' or 'ended RANK signal NUMBER' in their order, found ", line);
     }
 }
 
@@ -160,8 +179,8 @@ static void obey(struct template_keeper *k)
         close_all(k, ORPHAN_GRACE_S);
     } else if (sscanf(packet, "stop %d", &tenths) == 1) {
         stop_start(k, tenths * 0.1);
-    } else if (sscanf(packet, "start %d %n", &ranks, &used) == 1) {
-        k->start = (struct start){.running = true, .ranks = ranks, .left = ranks, .gone_s = INFINITY};
+    } else if (sscanf(packet, "start %d %n", &ranks, &used) == 1 || sscanf(packet, "enter %d %n", &ranks, &used) == 1) {
+        k->start = (struct start){.running = true, .enters = packet[0] == 'e', .ranks = ranks, .left = ranks, .gone_s = INFINITY};
         snprintf(k->start.folder, sizeof k->start.folder, "%s", packet + used);
         if (k->ready)
             ask(k);

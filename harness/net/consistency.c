@@ -9,7 +9,6 @@
 
 #include "harness/net/plan.h"
 #include "harness/net/sizes.h"
-#include "harness/protocol/memory.h"
 
 static const double TOLERANCE = 1.05, FORM_TOLERANCE = 1.15, SUM_TOLERANCE = 1.25, DIRECTION_TOLERANCE = 1.25, LINK_TOLERANCE = 1.5;
 static const double GOOD_SHARE = 0.93, HALF = 0.6, HIDDEN = 0.25;
@@ -349,38 +348,20 @@ static void links(const struct net_rows *all, struct net_findings *out)
             worst_s / usual);
 }
 
+// No line carries more than its rate.
+static void fits_above(const struct net_rows *all, struct net_findings *out)
+{
+    struct net_fit fits[NET_FITS];
+    for (int i = 0, n = net_fits(all, fits); i < n; i++)
+        if (net_fit_share(&fits[i]) > 1)
+            put(out, "fit", true, net_fit_share(&fits[i]), "fit above the line rate: %.0f %% of it, of %s: the burst, %.0f bytes that the line lets through at once; %d of %d sizes are beyond it",
+                100 * net_fit_share(&fits[i]), net_op_names[fits[i].op], fits[i].burst, fits[i].beyond, fits[i].points);
+}
+
 void net_consistency(const struct net_rows *rows, struct net_findings *out)
 {
-    static void (*const rules[])(const struct net_rows *, struct net_findings *) = {line, directions, halves, doubled, blocks, forms, alignment, together, hidden, links};
+    static void (*const rules[])(const struct net_rows *, struct net_findings *) = {line, fits_above, directions, halves, doubled, blocks, forms, alignment, together, hidden, links};
     out->count = 0;
     for (size_t i = 0; rows->count > 0 && i < sizeof rules / sizeof *rules; i++)
         rules[i](rows, out);
-}
-
-int net_fits(const struct net_rows *rows, struct net_fit fits[NET_FITS])
-{
-    struct fit_point *points = memory_zeros((size_t)rows->count + 1, sizeof *points);
-    int found = 0, launches = 0, used = 0;
-    for (int i = 0; i < rows->count; i++)
-        launches += rows->items[i].launches;
-    int *counts = memory_zeros((size_t)launches + 1, sizeof *counts); // of all points' launches
-    for (int op = NET_ALL_GATHER; op <= NET_BROADCAST; op++) {
-        struct net_fit *f = &fits[found];
-        *f = (struct net_fit){.op = (enum net_op)op};
-        for (int i = 0; i < rows->count; i++) {
-            const struct net_row *r = &rows->items[i];
-            if (!blocking(r) || !is_in(r, NET_SWEEP) || (int)r->point.calls[0].op != op || !sure(r->seconds))
-                continue;
-            points[f->points] = (struct fit_point){r->bus_bytes, r->series->count, r->series->values, r->series->launch_count, counts + used};
-            for (int k = 0; k < r->series->launch_count; k++)
-                counts[used++] = r->series->launches[k].count;
-            f->points++;
-            f->first = f->points == 1 || r->bytes < f->first ? r->bytes : f->first;
-            f->last = r->bytes > f->last ? r->bytes : f->last;
-        }
-        found += f->points > 1 && statistics_alpha_beta(f->points, points, &f->fit);
-    }
-    free(points);
-    free(counts);
-    return found;
 }

@@ -18,9 +18,20 @@ struct net_findings { int count; struct net_finding items[FINDINGS_MOST]; };
 
 void net_consistency(const struct net_rows *rows, struct net_findings *out);
 
-// Fits seconds = alpha + beta * bytes on the line, over the sizes of the sweep, for each collective of even shards that was measured at two sizes or more.
-struct net_fit { enum net_op op; int points; int64_t first, last; struct alpha_beta fit; };
+// fits.c: seconds = alpha + beta * bytes on the line, over the sizes of the sweep, for each collective of even shards that was measured at two sizes or more.
+//
+// A line that saves up what it may send lets a burst through at once: messages that fit into it tell nothing of its rate. Where two sizes or more are beyond the
+// burst, those within that take more than NET_FIT_SHORT of the line are left out: beta is that of the line, and alpha that of the messages for which the rate hardly counts.
+struct net_fit {
+    enum net_op op;
+    int points, beyond, left_out;   // sizes of the fit; those of them beyond the burst; those left out
+    int64_t first, last;            // sizes [byte]
+    double line_rate, burst;        // as those of a row
+    struct alpha_beta fit;
+};
 enum { NET_FITS = NET_OPS };
+static const double NET_FIT_SHORT = 0.1;
+double net_fit_share(const struct net_fit *f); // of the line rate; 0 where that is not known
 int net_fits(const struct net_rows *rows, struct net_fit fits[NET_FITS]);
 
 #endif

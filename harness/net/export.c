@@ -53,10 +53,12 @@ static json_t *fits_json(const struct net_rows *rows)
     json_t *list = json_array();
     for (int i = 0, n = net_fits(rows, fits); i < n; i++) {
         const struct alpha_beta *f = &fits[i].fit;
-        json_array_append_new(list, json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", net_op_names[fits[i].op], "points", fits[i].points,
-                                              "alpha_s", number(f->alpha_s.value), "alpha_low", number(f->alpha_s.low), "alpha_high", number(f->alpha_s.high),
-                                              "beta_s_per_byte", number(f->beta_s_per_byte.value), "beta_low", number(f->beta_s_per_byte.low), "beta_high",
-                                              number(f->beta_s_per_byte.high), "worst_residual", number(f->worst_residual)));
+        double share = net_fit_share(&fits[i]);
+        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", net_op_names[fits[i].op], "points", fits[i].points,
+                                              "left_out", fits[i].left_out, "starts", f->starts, "alpha_s", number(f->alpha_s.value), "alpha_low",
+                                              number(f->alpha_s.low), "alpha_high", number(f->alpha_s.high), "beta_s_per_byte", number(f->beta_s_per_byte.value),
+                                              "beta_low", number(f->beta_s_per_byte.low), "beta_high", number(f->beta_s_per_byte.high), "percent_of_line",
+                                              share > 0 ? number(100 * share) : json_null(), "worst_residual", number(f->worst_residual)));
     }
     return list;
 }

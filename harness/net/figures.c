@@ -26,6 +26,16 @@ static char *name_of(const struct net_row *r)
     return form[0] == 0 ? memory_text(name) : memory_format("%s, %s", name, form);
 }
 
+// Of the calls that are drawn; others may pass other lines.
+static double rate_of(const struct net_rows *rows)
+{
+    double slowest = 0;
+    for (int i = 0; i < rows->count; i++)
+        if (is_drawn(&rows->items[i]) && (slowest == 0 || rows->items[i].line_rate < slowest))
+            slowest = rows->items[i].line_rate;
+    return slowest;
+}
+
 static struct line *line_of(struct line *lines, int *count, const struct net_row *r)
 {
     char *name = name_of(r);
@@ -81,7 +91,7 @@ bool net_figures(const struct net_rows *rows, const struct stored_run *run, cons
          *versions = plot_versions(run->environment, NULL), *fabric = memory_format("%s, %s; %d host%s", rows->fabric, what != NULL ? what : "?", hosts, hosts == 1 ? "" : "s");
     char *note = memory_format("busbw: bytes that pass the line of a rank over the seconds of the slowest rank. %lld wrong buffers", (long long)rows->errors);
     struct plot_busbw p = {{.name = "busbw", .title = title, .machine = machine, .fabric = fabric, .versions = versions, .date = run->started, .note = note},
-                           rows->count > 0 ? rows->items[0].line_rate : 0, count, series};
+                           rate_of(rows), count, series};
     bool ok = plot_busbw(&p, folder, why, error);
     for (int i = 0; i < count; i++) {
         free(lines[i].name);

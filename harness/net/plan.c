@@ -24,7 +24,7 @@ bool net_measures_parse(const char *text, unsigned *out, struct error *error)
         if (strcmp(word, "all") == 0)
             *out |= (1u << NET_MEASURES) - 1;
         else if (net_measure_names[i] == NULL)
-            return error_set(error, "found '%s', expected all, %s", word, name_list(net_measure_names, names, sizeof names));
+            return error_set(error, "--measure: found '%s', expected all, %s", word, name_list(net_measure_names, names, sizeof names));
         else
             *out |= 1u << i;
         at += n;
@@ -276,6 +276,18 @@ static void (*const makers[NET_MEASURES])(struct planning *, const char *) = {
     [NET_ALIGNMENT] = add_alignment, [NET_TOGETHER] = add_together, [NET_TIERS] = add_tiers, [NET_COMPUTE] = add_compute, [NET_UNIT_SIZES] = add_units,
 };
 
+// What those that were asked for lack. The others always have something.
+static bool nothing(const struct net_request *r, struct error *error)
+{
+    char wants[240] = "";
+    const struct { enum net_measure m; const char *text; } all[] = {
+        {NET_LINKS, "links: 3 to 32 ranks"}, {NET_TIERS, "tiers: --within, more than 1 and less than the ranks"}, {NET_UNIT_SIZES, "units: --case or -k"}};
+    for (int i = 0; i < 3; i++)
+        if (r->measures >> all[i].m & 1)
+            snprintf(wants + strlen(wants), sizeof wants - strlen(wants), "%s%s", wants[0] != 0 ? "; " : "", all[i].text);
+    return error_set(error, "--measure: found nothing to measure, expected for %s", wants);
+}
+
 bool net_plan_make(const struct net_request *r, struct net_plan *out, struct error *error)
 {
     *out = (struct net_plan){0};
@@ -283,7 +295,7 @@ bool net_plan_make(const struct net_request *r, struct net_plan *out, struct err
     for (int m = 0; m < NET_MEASURES; m++)
         if (r->measures >> m & 1)
             makers[m](&p, net_measure_names[m]);
-    return out->count > 0 || error_set(error, "found nothing to measure: %s", r->within == 0 ? "tiers want --within, units want --case or -k" : "units want --case or -k");
+    return out->count > 0 || nothing(r, error);
 }
 
 void net_plan_free(struct net_plan *p)

@@ -35,6 +35,7 @@ static bool read_row(const struct stored_series *x, struct net_row *row, struct 
     row->hosts = (int)json_integer_value(json_object_get(x->point, "hosts"));
     row->within = (int)json_integer_value(json_object_get(x->point, "within"));
     row->line_rate = json_number_value(json_object_get(x->facts, "line_rate"));
+    row->burst = json_number_value(json_object_get(x->facts, "burst"));
     row->errors = json_integer_value(json_object_get(x->facts, "errors"));
     row->calls_per_sample = (int)json_integer_value(json_object_get(x->facts, "calls_per_sample"));
     for (int i = 0; i < row->point.call_count; i++) {

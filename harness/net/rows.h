@@ -11,7 +11,8 @@ struct net_row {
     int ranks, hosts, within;
     int64_t bytes;               // of all its calls
     double bus_bytes;            // bytes times the factor of busbw, of all its calls
-    double line_rate;            // byte/s, 0: unknown
+    double line_rate;            // byte/s, of the slowest line that it passes; 0: it passes none, or it is not known
+    double burst;                // bytes that this line lets through at once; 0: not known
     struct interval seconds;     // count 0: not measured; holds the medians of all starts too
     double algbw, busbw;         // byte/s: bytes / seconds, bus_bytes / seconds, at the median
     // beside a product: what of the shorter side was hidden, (alone + alone - both) / the shorter, and how much slower each side ran; count 0: no product

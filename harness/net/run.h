@@ -19,7 +19,7 @@ struct net_settings {
     int64_t run;
     int ranks, within, starts;
     double seconds, narrow;          // for all starts; see struct net_job
-    double line_rate;                // byte/s, 0: unknown
+    double line_rate;                // byte/s, of the slowest line that ranks use; 0: unknown
     uint64_t seed;
     int corrupt_rank;                // see struct net_job
     int64_t corrupt_iteration;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/net/lines.h"
 #include "harness/protocol/memory.h"
 
 void net_samples_open(struct net_samples *s, const struct net_settings *settings, const struct net_plan *plan)
@@ -140,8 +141,11 @@ bool net_samples_finish(struct net_samples *s, struct error *error)
                                   "product_slices", p->slices);
         if (p->first != NULL)
             json_object_set_new(facts, "first_error", json_string(p->first));
-        if (s->settings->line_rate > 0)
-            json_object_set_new(facts, "line_rate", json_real(s->settings->line_rate));
+        struct net_line line = net_line_of(s->settings->place, s->settings->ranks, s->settings->within, &s->plan->points[i]);
+        if (line.rate > 0) {
+            json_object_set_new(facts, "line_rate", json_real(line.rate));
+            json_object_set_new(facts, "burst", json_real(line.burst));
+        }
         for (int k = 0; ok && k < NET_SERIES; k++)
             ok = p->ids[k] == 0 || store_set_series_facts(s->settings->store, p->ids[k], facts, error);
         json_decref(facts);

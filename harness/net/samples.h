@@ -15,7 +15,7 @@ struct net_samples { const struct net_settings *settings; const struct net_plan 
 void net_samples_open(struct net_samples *s, const struct net_settings *settings, const struct net_plan *plan);
 // Reads the lines of a start; a last line that was cut off is left out. Errors: a line that is none of the worker's; the store's.
 bool net_samples_take(struct net_samples *s, const char *folder, int launch, struct error *error);
-// Records the facts of every series: errors, calls, line rate.
+// Records the facts of every series: errors, calls, line rate and burst.
 bool net_samples_finish(struct net_samples *s, struct error *error);
 void net_samples_close(struct net_samples *s);
 // Points that the lines written so far are about.

@@ -83,7 +83,7 @@ bool sizes_parse(const char *text, struct sizes *out, struct error *error)
         at++;
         ok = take_item(&at, out);
     }
-    return ok || error_set(error, "found '%s', expected sizes of 1 byte to 4G, at most %d, as 64K, 8..16M or 1K..1M*4, with commas between", text, SIZES_MOST);
+    return ok || error_set(error, "--sizes: found '%s', expected sizes of 1 byte to 4G, at most %d, as 64K, 8..16M or 1K..1M*4, with commas between", text, SIZES_MOST);
 }
 
 const char *sizes_text(int64_t bytes, char buffer[32])

@@ -112,8 +112,10 @@ static void put_row(const struct net_row *r, enum net_measure m, bool line, FILE
                 r->overlap.value, r->call_slowdown.value, r->product_slowdown.value, (long long)r->errors);
     else {
         fprintf(out, "%11.2f %-23s %9s %9s ", 1e6 * r->seconds.value, interval_text(r->seconds, 1e6, interval), rate(r->algbw, algbw), rate(r->busbw, busbw));
-        if (line)
+        if (line && r->line_rate > 0)
             fprintf(out, "%6.1f  ", 100 * r->busbw / r->line_rate);
+        else if (line)
+            fprintf(out, "%6s  ", "-");
         fprintf(out, "%7lld  ", (long long)r->errors);
     }
     net_form(r, form);
@@ -151,18 +153,40 @@ static void put_formula(const struct net_rows *rows, FILE *out)
                 uneven ? " (of uneven shards 1 - the smallest's part)" : "");
 }
 
+// Of an interval that holds 0 the bandwidth has no upper end.
+static const char *bandwidth(const struct net_fit *f, char text[80])
+{
+    const struct interval *beta = &f->fit.beta_s_per_byte;
+    int used = snprintf(text, 80, "1/beta %.4g GB/s (%.4g to ", 1e-9 / beta->value, 1e-9 / beta->high);
+    snprintf(text + used, 80 - (size_t)used, beta->low > 0 ? "%.4g)" : "any)", 1e-9 / beta->low);
+    return text;
+}
+
 static void put_fits(const struct net_rows *rows, FILE *out)
 {
     struct net_fit fits[NET_FITS];
-    int count = net_fits(rows, fits);
+    int count = net_fits(rows, fits), left_out = 0;
+    double burst = 0;
+    char text[80];
     for (int i = 0; i < count; i++) {
-        const struct alpha_beta *f = &fits[i].fit;
+        const struct net_fit *f = &fits[i];
         if (i == 0)
             fputs("\nLatency and bandwidth, fitted to the sizes above: seconds = alpha + beta x bytes on the line\n", out);
-        fprintf(out, "  %-15s alpha %.2f us (%.2f to %.2f), 1/beta %.4g GB/s (%.4g to %.4g), %d sizes, none further off than %.0f %%\n", net_op_names[fits[i].op],
-                1e6 * f->alpha_s.value, 1e6 * f->alpha_s.low, 1e6 * f->alpha_s.high, 1e-9 / f->beta_s_per_byte.value, 1e-9 / f->beta_s_per_byte.high,
-                1e-9 / f->beta_s_per_byte.low, fits[i].points, 100 * f->worst_residual);
+        fprintf(out, "  %-15s alpha %.2f us (%.2f to %.2f), %s", net_op_names[f->op], 1e6 * f->fit.alpha_s.value, 1e6 * f->fit.alpha_s.low, 1e6 * f->fit.alpha_s.high,
+                bandwidth(f, text));
+        if (f->line_rate > 0)
+            fprintf(out, ", %.1f %% of the line", 100 * net_fit_share(f));
+        fprintf(out, "; %d sizes, none further off than %.0f %%; ", f->points, 100 * f->fit.worst_residual);
+        if (f->fit.starts > 1)
+            fprintf(out, "intervals over %d starts\n", f->fit.starts);
+        else
+            fprintf(out, "intervals over samples, not over starts%s\n", f->fit.alpha_s.coverage < 0.95 ? " *" : "");
+        left_out += f->left_out;
+        burst = f->burst;
     }
+    if (left_out > 0)
+        fprintf(out, "  Left out are messages that fit into the burst, %.0f bytes that the line lets through at once, and take more than %.0f %% of the line\n", burst,
+                100 * NET_FIT_SHORT);
 }
 
 static void put_findings(const struct net_findings *f, FILE *out)

@@ -13,10 +13,9 @@
 const double compare_live_slack = 5e-4;
 
 // ---- words ----
-// Where fewer values were had than an interval of 95 % needs, nothing is shown.
-static const char *word_of_times(const struct interval *ratio) {
-    return ratio->coverage >= 0.95 ? statistics_word(ratio) : "no difference shown";
-}
+bool compare_tells(const struct compare_row *r) { return r->fault || r->counted || statistics_tells(&r->ratio); }
+
+static const char *word_of_few(const struct compare_row *r) { return !r->ratio.count ? "no ratio" : r->starts == 1 ? "one start: no interval" : r->starts ? "too few starts" : "too few cases"; }
 
 static const char *word_of_counts(const struct interval *ratio, double slack) {
     if (ratio->low >= 1 - slack && ratio->high <= 1 + slack) return "equal";
@@ -24,13 +23,14 @@ static const char *word_of_counts(const struct interval *ratio, double slack) {
 }
 
 static const char *word_of_numbers(const struct interval *ratio) {
-    if (ratio->coverage < 0.95 || (ratio->low <= 1 && ratio->high >= 1)) return "no difference shown";
+    if (ratio->low <= 1 && ratio->high >= 1) return "no difference shown";
     return ratio->low > 1 ? "more" : "less";
 }
 
 void compare_add_row(struct comparison *c, struct compare_row row) {
-    row.word = row.fault ? row.fault : row.counted ? word_of_counts(&row.ratio, row.slack) : row.unit == COMPARE_SECONDS ? word_of_times(&row.ratio) : word_of_numbers(&row.ratio);
-    row.worse = row.fault ? row.worse : row.unit != COMPARE_NUMBER && (row.counted ? row.ratio.high > 1 + c->threshold : row.ratio.coverage >= 0.95 && row.ratio.low > 1 + c->threshold);
+    row.word = row.fault ? row.fault : row.counted ? word_of_counts(&row.ratio, row.slack) : !compare_tells(&row) ? word_of_few(&row)
+             : row.unit == COMPARE_SECONDS ? statistics_word(&row.ratio) : word_of_numbers(&row.ratio);
+    row.worse = row.fault ? row.worse : row.unit != COMPARE_NUMBER && compare_tells(&row) && (row.counted ? row.ratio.high : row.ratio.low) > 1 + c->threshold;
     c->rows = memory_grow(c->rows, (size_t)c->row_count, sizeof *c->rows);
     c->rows[c->row_count++] = row;
 }
@@ -141,7 +141,7 @@ static void add_cases(struct comparison *c) {
 
 // ---- the whole ----
 static int rank_of(const struct compare_row *r) {
-    bool same = !strcmp(r->word, "equal") || !strcmp(r->word, "no difference shown");
+    bool same = !compare_tells(r) || !strcmp(r->word, "equal") || !strcmp(r->word, "no difference shown");
     return r->worse ? 0 : same ? 2 : 1;
 }
 

@@ -5,6 +5,7 @@
 // Wrong numbers have no speed: a series whose numbers or buffers were wrong in either run has a word for it in place of a ratio, and is worse where the second run's were.
 // How:  samples give medians over launches with intervals of 97.5 %, so that their quotient covers 95 % (statistics.h). Seconds of cases
 //       are one a case: the median of their ratios with its interval. Bytes are counted, not sampled: the row's interval is the smallest and the largest ratio.
+// A word needs an interval of 95 %, over starts as well (statistics_launches_coverage): four of each run, or six cases. Fewer tell nothing, and are no regression.
 // The runs took no turns: whatever else changed between them is in the ratio.
 #ifndef HARNESS_REPORT_COMPARE_H
 #define HARNESS_REPORT_COMPARE_H
@@ -21,9 +22,10 @@ struct compare_row {
     enum compare_unit unit;
     struct interval before, after; // of cases: medians over them
     struct interval ratio;  // after / before; infinite where something came of nothing
+    int starts;             // of series: the fewer of the two runs; 0: of cases
     bool counted;           // its interval is no statement on chance
     double slack;           // counts that differ by no larger share are equal: live bytes of two runs of one program do; 0: exact
-    const char *word;       // "faster", "slower", "no difference shown"; "more", "less", "equal", "more and less"; or as `fault` says
+    const char *word;       // "faster", "slower", "no difference shown"; "more", "less", "equal", "more and less"; what is too few for any; or as `fault` says
     bool worse;             // beyond the threshold, as the whole interval shows; of counts: as the largest ratio shows; of a fault: the second run's
     const char *fault;      // "WRONG", "was WRONG", ...: samples that do not count (series_name.h), so that there is no ratio; else NULL
     const char *why;        // of a fault, or NULL
@@ -56,6 +58,7 @@ bool compare_table(const struct comparison *c, const struct report_options *o, F
 bool compare_json(const struct comparison *c, FILE *out);
 bool compare_csv(const struct comparison *c, FILE *out); // rows, then verdicts, told apart by the first column
 enum compare_unit compare_unit_of(const char *quantity);
+bool compare_tells(const struct compare_row *r);    // false: its interval covers less than 95 %
 const char *compare_value(double x, enum compare_unit unit, char text[32]); // "1.23 ms", "4 KiB", "3"; "-" where there is none
 // FOLDER/compare.{svg,png,pdf}: the rows that differ most. `why`: as in plots.h.
 bool compare_figure(const struct comparison *c, const char *folder, char why[256], struct error *error);

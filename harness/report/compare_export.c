@@ -113,7 +113,7 @@ bool compare_figure(const struct comparison *c, const char *folder, char why[256
          *versions = plot_versions(c->after->environment, c->after->implementations), *fabric = plot_fabric(c->after->environment);
     char *note = memory_format("Run %lld is of %.10s; it took no turns with run %lld", (long long)c->before->id, c->before->started, (long long)c->after->id);
     struct plot_ab p = {{.name = "compare", .title = title, .machine = machine, .fabric = fabric, .versions = versions, .date = c->after->started, .note = note,
-                         .interval = "Bars: interval of at least 95 % for the ratio of medians; of counts of bytes from the smallest to the largest ratio"}, a, b, c->threshold, c->row_count, rows};
+                         .interval = "Bars: interval of at least 95 % for the ratio of medians, of less where the words say too few; of counts of bytes from the smallest to the largest ratio"}, a, b, c->threshold, c->row_count, rows};
     bool ok = plot_ab(&p, folder, why, error);
     for (int i = 0; i < c->row_count; i++) free(names[i]);
     free(names);

@@ -70,6 +70,12 @@ static bool add_fault(struct comparison *c, const struct stored_series *before, 
 static void add_pair(struct comparison *c, const struct stored_series *a, const struct stored_series *b, const json_t *varies) {
     struct compare_row row = {.what = series_name(a, varies), .quantity = memory_text(a->quantity), .unit = compare_unit_of(a->quantity), .before = series_interval(side_level, a), .after = series_interval(side_level, b)};
     row.ratio = statistics_quotient(&row.after, &row.before);
+    row.ratio.coverage = fmin(row.ratio.coverage, statistics_launches_coverage(a->launch_count, b->launch_count));
+    row.starts = a->launch_count < b->launch_count ? a->launch_count : b->launch_count;
+    // What one start's samples say of each other is no interval of a run.
+    if (row.starts == 1) row.ratio.low = row.ratio.high = NAN;
+    if (a->launch_count == 1) row.before.coverage = 0;
+    if (b->launch_count == 1) row.after.coverage = 0;
     compare_add_row(c, row);
     add_facts(c, a, b, varies);
 }

@@ -32,7 +32,7 @@ const char *compare_value(double x, enum compare_unit unit, char text[32]) {
     return text;
 }
 
-static bool shows(const struct compare_row *r) { return r->worse || (strcmp(r->word, "equal") && strcmp(r->word, "no difference shown")); }
+static bool shows(const struct compare_row *r) { return r->worse || (compare_tells(r) && strcmp(r->word, "equal") && strcmp(r->word, "no difference shown")); }
 
 static void cells_of(const struct compare_row *r, char *cells[COLUMNS]) {
     char a[32], b[32];
@@ -41,7 +41,7 @@ static void cells_of(const struct compare_row *r, char *cells[COLUMNS]) {
     cells[2] = memory_text(compare_value(r->before.value, r->unit, a));
     cells[3] = memory_text(compare_value(r->after.value, r->unit, b));
     cells[4] = isnan(r->ratio.value) ? memory_text("-") : memory_format("%.3f", r->ratio.value);
-    cells[5] = isnan(r->ratio.value) ? memory_text("-") : memory_format("[%.3f, %.3f]", r->ratio.low, r->ratio.high);
+    cells[5] = isnan(r->ratio.low) ? memory_text("-") : memory_format("[%.3f, %.3f]%s", r->ratio.low, r->ratio.high, compare_tells(r) ? "" : " *");
     cells[6] = memory_format("%s%s", r->word, r->worse ? " !" : "");
 }
 
@@ -79,9 +79,10 @@ static void put_rows(const struct comparison *c, const struct report_options *o,
     if (width[0] > most) width[0] = most;
     if (count) put_row(head, width, NULL, out);
     for (int i = 0; i < count; i++) {
-        char *shorter = text_shorten(TEXT_TERMINAL, rows[i]->what, width[0]);
-        free(cells[i][0]);
-        cells[i][0] = shorter;
+        if (text_width(cells[i][0]) > width[0]) { // whole, above its figures: names may differ anywhere
+            fprintf(out, "%s\n", cells[i][0]);
+            cells[i][0][0] = 0;
+        }
         put_row(cells[i], width, color_of(rows[i], o->color), out);
         if (rows[i]->worse && rows[i]->worst_case) fprintf(out, "    most on %s\n", rows[i]->worst_case);
         if (rows[i]->why && *rows[i]->why) fputs("    ", out), text_put(out, TEXT_TERMINAL, rows[i]->why), fputc('\n', out);
@@ -128,20 +129,23 @@ static void put_one(FILE *out, int count, const char *what, const char *where) {
 }
 
 bool compare_table(const struct comparison *c, const struct report_options *o, FILE *out) {
-    int worse = 0, worse_verdicts = 0, shown = 0, sampled = 0;
-    for (int i = 0; i < c->row_count; i++) worse += c->rows[i].worse, shown += shows(&c->rows[i]), sampled += !c->rows[i].counted;
+    int worse = 0, worse_verdicts = 0, hidden = 0, sampled = 0, few = 0;
+    for (int i = 0; i < c->row_count; i++)
+        worse += c->rows[i].worse, few += !compare_tells(&c->rows[i]), hidden += !shows(&c->rows[i]) && compare_tells(&c->rows[i]), sampled += !c->rows[i].counted && compare_tells(&c->rows[i]);
     for (int i = 0; i < c->verdict_count; i++) worse_verdicts += c->verdicts[i].worse;
     fprintf(out, "run %lld (%.10s) against run %lld (%.10s)\n", (long long)c->after->id, c->after->started, (long long)c->before->id, c->before->started);
     put_differences(c, out);
     put_rows(c, o, out);
     put_verdicts(c, o, out);
-    if (!o->verbose && c->row_count > shown) fprintf(out, "%d rows equal or without a difference shown (-v lists them)\n", c->row_count - shown);
+    if (!o->verbose && hidden) fprintf(out, "%d rows equal or without a difference shown (-v lists them)\n", hidden);
+    if (few)
+        fprintf(out, "%d rows tell nothing%s: an interval of 95 %% takes four starts (of bench: rounds) of each run, or six cases\n", few, o->verbose ? "; * covers less" : " (-v lists them)");
     put_one(out, c->series_before, "series", "first");
     put_one(out, c->series_after, "series", "second");
     put_one(out, c->cases_before, "cases", "first");
     put_one(out, c->cases_after, "cases", "second");
     if (c->cases_both + c->series_both == 0) fputs("the runs have no case and no series in common\n", out);
-    else fprintf(out, "%d measured rows (%d of samples, of which 1 in 20 may differ by chance), %d beyond the threshold of %g %%; %d verdicts changed, %d for the worse\n", c->row_count,
+    else fprintf(out, "%d measured rows (%d of samples with an interval, of which 1 in 20 may differ by chance), %d beyond the threshold of %g %%; %d verdicts changed, %d for the worse\n", c->row_count,
                  sampled, worse, 100 * c->threshold, c->verdict_count, worse_verdicts);
     return !ferror(out) && !fflush(out);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness/report/json.h"
 #include "harness/report/measured.h"
@@ -76,9 +77,17 @@ static void put_case(const struct view_case *k, FILE *out) {
                                          .index = -1, .value = measured[q], .bound = NAN, .unit = q == MEASURED_SECONDS ? "s" : "bytes"});
 }
 
+// Of a quantity or a fact, by what its name ends in; "" where that tells none.
+static const char *unit_of(const char *name) {
+    static const struct { const char *end, *unit; } units[] = {{"bytes", "bytes"}, {"seconds", "s"}, {"_s", "s"}, {"_j", "J"}, {"_bits", "bit/s"}, {"_flop_rate", "flop/s"}, {"memory_limit", "bytes"}};
+    for (size_t i = 0, length = strlen(name); i < sizeof units / sizeof *units; i++)
+        if (length >= strlen(units[i].end) && !strcmp(name + length - strlen(units[i].end), units[i].end)) return units[i].unit;
+    return NULL;
+}
+
 static void put_series(const struct stored_series *s, FILE *out) {
     char *point = json_dumps(s->point, JSON_COMPACT | JSON_SORT_KEYS);
-    struct line l = {.kind = "sample", .tool = s->tool, .fabric = s->fabric, .subject = s->subject, .name = s->name, .point = point, .quantity = s->quantity, .bound = NAN};
+    struct line l = {.kind = "sample", .tool = s->tool, .fabric = s->fabric, .subject = s->subject, .name = s->name, .point = point, .quantity = s->quantity, .unit = unit_of(s->quantity), .bound = NAN};
     for (l.launch = 0; l.launch < s->launch_count; l.launch++)
         for (l.index = 0; l.index < s->launches[l.launch].count; l.index++) {
             l.value = s->launches[l.launch].values[l.index];
@@ -89,7 +98,7 @@ static void put_series(const struct stored_series *s, FILE *out) {
     l.kind = "fact", l.launch = l.index = -1;
     json_object_foreach(s->facts, name, value) {
         char *text = json_is_number(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        l.quantity = name, l.value = json_is_number(value) ? json_number_value(value) : NAN, l.message = text;
+        l.quantity = name, l.unit = json_is_number(value) ? unit_of(name) : NULL, l.value = json_is_number(value) ? json_number_value(value) : NAN, l.message = text;
         put_line(out, &l);
         free(text);
     }

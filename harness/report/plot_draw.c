@@ -54,6 +54,12 @@ char *plot_fabric(const json_t *environment) {
     return out;
 }
 
+char *plot_bars(int rounds) {
+    if (rounds >= STATISTICS_LEAST) return NULL;
+    return rounds == 1 ? memory_text("Bars: the spread of the steps of one round, which is no interval of what another round would give")
+                       : memory_format("Bars: of %d rounds, fewer than the %d that an interval of 95 %% needs: they hold the median of each", rounds, STATISTICS_LEAST);
+}
+
 static void add(struct figure *f, const char *before, const char *text, const char *after) {
     size_t used = strlen(f->note);
     if (text && *text) snprintf(f->note + used, sizeof f->note - used, "%s%s%s%s", used ? " " : "", before, text, after);

@@ -32,6 +32,8 @@ char *plot_machine(const json_t *environment);
 char *plot_versions(const json_t *environment, const json_t *implementations);
 // "virtual-100m (Emulated cluster of 4 hosts, 100 Mbit/s each)", several with commas between; "" where none was asked for. The caller frees.
 char *plot_fabric(const json_t *environment);
+// What bars of so many rounds of bench are: NULL, as by default, from STATISTICS_LEAST on. The caller frees.
+char *plot_bars(int rounds);
 
 struct plot_point { double x; struct interval y; }; // a predicted one: low = high = NAN or = value
 struct plot_series {

@@ -96,12 +96,15 @@ static double tokens(const struct drawing *d, const struct stored_series *s) { r
 // ---- crossovers ----
 static double median(const struct stored_series *s, int launch) { return statistics_median(s->launches[launch].count, s->launches[launch].values).value; }
 
-// Of b's step over a's: of neighbours where they took turns, in one start or start by start.
+static bool is_bench(const struct stored_series *s) { return !strcmp(s->tool, "bench"); }
+
+// Of b's step over a's: of neighbours where they took turns, start by start; in one start those of validate, whose steps take turns within it.
 static struct interval steps_quotient(const struct stored_series *a, const struct stored_series *b) {
-    if (a->launch_count == 1 && b->launch_count == 1 && a->count == b->count) return statistics_ratio(a->count, b->values, a->values);
+    if (a->launch_count == 1 && b->launch_count == 1 && a->count == b->count && !is_bench(a)) return statistics_ratio(a->count, b->values, a->values);
     if (a->launch_count != b->launch_count) {
-        struct interval x = series_interval(0.975, a), y = series_interval(0.975, b);
-        return statistics_quotient(&y, &x);
+        struct interval x = series_interval(0.975, a), y = series_interval(0.975, b), out = statistics_quotient(&y, &x);
+        out.coverage = fmin(out.coverage, statistics_launches_coverage(a->launch_count, b->launch_count));
+        return out;
     }
     double *x = memory_zeros((size_t)a->launch_count, sizeof *x), *y = memory_zeros((size_t)a->launch_count, sizeof *y);
     for (int i = 0; i < a->launch_count; i++) x[i] = median(a, i), y[i] = median(b, i);
@@ -133,10 +136,10 @@ static void cross(struct drawing *d, const struct line *a, const struct line *b,
     const struct at *a0 = at(a, low), *a1 = at(a, high), *b0 = at(b, low), *b1 = at(b, high);
     if (!a0 || !a1 || !b0 || !b1) return;
     struct interval q0 = quotient(d, a0->s, b0->s), q1 = quotient(d, a1->s, b1->s);
-    bool shown = q0.low > 1 && q1.high < 1 && q0.coverage >= 0.95 && q1.coverage >= 0.95;
+    bool told = statistics_tells(&q0) && statistics_tells(&q1), shown = told && q0.low > 1 && q1.high < 1;
     if (q0.value > 1 && q1.value < 1)
         add_crossing(d, (struct plot_crossover){crossing(low, high, q0.value, q1.value), shown ? crossing(low, high, q0.low, q1.low) : NAN, shown ? crossing(low, high, q0.high, q1.high) : NAN, NULL, false},
-                     shown ? "%s = %s%s, measured" : "%s = %s%s, measured, within the intervals", a, b);
+                     shown ? "%s = %s%s, measured" : told ? "%s = %s%s, measured, within the intervals" : "%s = %s%s, measured, too few rounds to tell", a, b);
 }
 
 static void cross_predicted(struct drawing *d, const struct line *a, const struct line *b, double low, double high) {
@@ -196,6 +199,17 @@ static struct plot_series plotted(const struct drawing *d, const struct line *l,
     return (struct plot_series){l->name, predicted, count, points};
 }
 
+// Of bench, the fewest that a point is of.
+static int rounds_of(const struct drawing *d) {
+    int least = STATISTICS_LEAST;
+    for (int i = 0; i < d->count; i++)
+        for (int k = 0; k < d->lines[i].count; k++) {
+            const struct stored_series *s = d->lines[i].points[k].s;
+            if (is_bench(s) && s->launch_count < least) least = s->launch_count;
+        }
+    return least;
+}
+
 static bool has_rates(const struct drawing *d) {
     for (int i = 0; i < d->count; i++)
         if (isfinite(next_rate(d, d->lines[i].group, next_rate(d, d->lines[i].group, 0)))) return true;
@@ -212,8 +226,8 @@ static bool draw(const struct drawing *d, const struct stored_run *r, const stru
             if (lines[count].count) count++;
             else free((void *)lines[count].points);
         }
-    char *machine = plot_machine(r->environment), *versions = plot_versions(r->environment, r->implementations), *fabrics = series_fabrics(series);
-    struct plot_bandwidth p = {{.name = "bandwidth", .title = "Throughput against bandwidth", .machine = machine, .fabric = fabrics, .versions = versions, .date = r->started,
+    char *machine = plot_machine(r->environment), *versions = plot_versions(r->environment, r->implementations), *fabrics = series_fabrics(series), *bars = plot_bars(rounds_of(d));
+    struct plot_bandwidth p = {{.name = "bandwidth", .title = "Throughput against bandwidth", .machine = machine, .fabric = fabrics, .versions = versions, .date = r->started, .interval = bars,
                                 .note = "Steps: of the slowest rank. Strokes: where the fastest strategy changes; the band holds it where intervals of the quotients of steps show the change"},
                                d->tokens ? "tokens / s of all ranks" : "steps / s", count, lines, d->crossover_count, d->crossovers};
     ok = plot_bandwidth(&p, folder, why, error);
@@ -221,6 +235,7 @@ static bool draw(const struct drawing *d, const struct stored_run *r, const stru
     free(machine);
     free(versions);
     free(fabrics);
+    free(bars);
     return ok;
 }
 

@@ -14,6 +14,11 @@ struct interval series_interval(double level, const struct stored_series *s) {
     return out;
 }
 
+bool series_is_thin(const struct stored_series *s) {
+    struct interval i = series_interval(0.95, s);
+    return !statistics_tells(&i) || (!strcmp(s->tool, "bench") && s->launch_count < STATISTICS_LEAST);
+}
+
 char *series_fabrics(const struct stored_serieses *all) {
     char *out = memory_text("");
     for (int i = 0; i < all->count; i++) {

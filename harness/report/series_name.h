@@ -11,6 +11,8 @@ json_t *series_varying(const struct stored_serieses *all);
 char *series_name(const struct stored_series *s, const json_t *varying);
 // statistics_launches of its samples.
 struct interval series_interval(double level, const struct stored_series *s);
+// That interval covers less than 95 %: fewer samples than it takes, or rounds of bench, whose few steps a start are alike.
+bool series_is_thin(const struct stored_series *s);
 // "virtual-50m, virtual-100m"; the caller frees it.
 char *series_fabrics(const struct stored_serieses *all);
 // NULL: its samples count. Else why they do not, in a word: "WRONG" (numbers that were judged, buffers that were checked), "SKIP", "BROKEN", "not measured";

@@ -15,6 +15,8 @@
 #include "harness/report/text.h"
 #include "results.h"
 
+#define FEW "* covers less than 95 %: fewer than six samples, or rounds of bench"
+
 static int64_t errors_of(const struct stored_series *s) { return json_integer_value(json_object_get(s->facts, "errors")); }
 
 // "12.3 us", "12.1 us to 12.9 us"; a star where the interval is that of the extremes. What does not count has its word, and no figure.
@@ -29,7 +31,7 @@ static void put_interval(const struct stored_series *s, char value[32], char ran
         return;
     }
     compare_value(i.value, unit, value);
-    snprintf(range, 80, "%s to %s%s", compare_value(i.low, unit, low), compare_value(i.high, unit, high), i.coverage < 0.95 ? " *" : "");
+    snprintf(range, 80, "%s to %s%s", compare_value(i.low, unit, low), compare_value(i.high, unit, high), series_is_thin(s) ? " *" : "");
     snprintf(count, 32, "%d in %d", s->count, s->launch_count);
 }
 
@@ -46,23 +48,31 @@ static void put_faults(const struct stored_serieses *series, const json_t *varie
     }
 }
 
+// Whole, for names may differ anywhere; one that is wider than its column stands above its figures.
+static void put_name(const char *name, int width, FILE *out) {
+    char *text = text_copy(TEXT_TERMINAL, name);
+    int wide = text_width(text);
+    fprintf(out, "%s%s%*s", text, wide > width ? "\n" : "", wide > width ? width : width - wide, "");
+    free(text);
+}
+
 bool series_table(const struct stored_serieses *series, const struct report_options *o, FILE *out) {
     json_t *varies = series_varying(series);
     int64_t errors = 0;
+    int wide = o->columns > 110 ? 60 : 44;
     bool few = false;
-    fprintf(out, "%-*s  %-18s %12s  %-26s %s\n", o->columns > 110 ? 60 : 44, "series", "quantity", "median", "interval", "samples in starts");
+    fprintf(out, "%-*s  %-18s %12s  %-26s %s\n", wide, "series", "quantity", "median", "interval", "samples in starts");
     for (int i = 0; i < series->count; i++) {
-        char value[32], range[80], count[32], *name = series_name(&series->items[i], varies), *shorter = text_shorten(TEXT_TERMINAL, name, o->columns > 110 ? 60 : 44);
-        char *quantity = text_shorten(TEXT_TERMINAL, series->items[i].quantity, 18);
+        char value[32], range[80], count[32], *name = series_name(&series->items[i], varies), *quantity = text_shorten(TEXT_TERMINAL, series->items[i].quantity, 18);
         put_interval(&series->items[i], value, range, count);
-        fprintf(out, "%s%*s  %s%*s %12s  %-26s %s\n", shorter, (o->columns > 110 ? 60 : 44) - text_width(shorter), "", quantity, 18 - text_width(quantity), "", value, range, count);
+        put_name(name, wide, out);
+        fprintf(out, "  %s%*s %12s  %-26s %s\n", quantity, 18 - text_width(quantity), "", value, range, count);
         errors += errors_of(&series->items[i]);
         few |= strchr(range, '*') != NULL;
         free(name);
-        free(shorter);
         free(quantity);
     }
-    if (few) fputs("* fewer than six samples: the interval is that of the extremes\n", out);
+    if (few) fputs(FEW "\n", out);
     put_faults(series, varies, out);
     fprintf(out, "\n%d series, %lld errors\n", series->count, (long long)errors);
     json_decref(varies);
@@ -105,7 +115,7 @@ static void put_figures(const char *folder, const char *missing, FILE *out) {
 
 static void put_rows(const struct stored_serieses *series, FILE *out) {
     json_t *varies = series_varying(series);
-    fputs("<h2>Series</h2>\n<p class=\"dim\">Medians over all starts with intervals of at least 95 %; * fewer than six samples: the extremes. Every sample is in series.csv and "
+    fputs("<h2>Series</h2>\n<p class=\"dim\">Medians over all starts with intervals of at least 95 %. " FEW ". Every sample is in series.csv and "
           "run.json.</p>\n<div class=\"scroll\"><table><thead><tr><th>series</th><th>quantity</th><th>median</th><th>interval</th><th>samples in starts</th><th>errors</th><th>why no figure</th></tr></thead>"
           "<tbody>\n", out);
     for (int i = 0; i < series->count; i++) {

@@ -31,6 +31,28 @@ static const char *temporary_folder(void)
     return t != NULL && t[0] == '/' ? t : "/tmp";
 }
 
+bool scratch_takes_files(const char *folder)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s/.fsdpmark.XXXXXX", folder) >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    close(fd);
+    unlink(path);
+    return true;
+}
+
+bool scratch_usable(struct error *error)
+{
+    const char *folder = temporary_folder();
+    return scratch_takes_files(folder) ||
+           error_set(error, "TMPDIR: found %s, where no file can be made: %s; expected a folder for temporary files", folder, strerror(errno));
+}
+
 static void remove_stale(const char *below)
 {
     DIR *folder = opendir(below);

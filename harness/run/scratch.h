@@ -13,6 +13,10 @@ char *scratch_make(bool keep, struct error *error);
 void scratch_end(const char *path, bool keep);
 // Removes a folder and all in it; follows no link.
 void scratch_remove(const char *folder);
+// Whether files can be made in a folder that exists; errno tells why not.
+bool scratch_takes_files(const char *folder);
+// Whether they can in TMPDIR. Errors: its name, and why not.
+bool scratch_usable(struct error *error);
 // Makes a folder and its parents; an existing one is fine. Errors: "PATH: reason".
 bool scratch_folder(const char *path, struct error *error);
 

@@ -11,7 +11,7 @@
 #include "harness/statistics/sorted.h"
 #include "harness/statistics/statistics.h"
 
-enum { RESAMPLES = 500, LAUNCHES = 64 };
+enum { RESAMPLES = 500 };
 static const uint64_t seed = 20150001;
 
 struct points { int count, most; const struct fit_point *given; const int *counts; const double *bytes; double **sorted, *seconds; int **places, *drawn; };
@@ -66,41 +66,61 @@ static int *places_of(int count, const double *values, const double *sorted)
     return places;
 }
 
-// Draws as many samples of a launch as it has; how many.
-static int draw_launch(const struct points *p, int point, int launch, uint64_t *state)
+static double resampled_median(const struct points *p, int point, uint64_t *state)
 {
-    const struct fit_point *g = &p->given[point];
-    const int *places = p->places[point];
-    int count = g->launches > 1 ? g->launch_counts[launch] : g->count;
-    for (int i = 0; i < launch && g->launches > 1; i++)
-        places += g->launch_counts[i];
-    for (int i = 0; i < count; i++)
-        p->drawn[places[draw_below(state, count)]]++;
-    return count;
-}
-
-static double resampled_median(const struct points *p, int point, const int launches[LAUNCHES], uint64_t *state)
-{
-    int of = p->given[point].launches > 1 ? p->given[point].launches : 1, n = 0;
-    memset(p->drawn, 0, (size_t)p->counts[point] * sizeof *p->drawn);
-    for (int i = 0; i < of; i++)
-        n += draw_launch(p, point, launches[i % LAUNCHES] % of, state);
-    return n == 0 ? NAN : (at_place((n - 1) / 2, p->drawn, p->sorted[point]) + at_place(n / 2, p->drawn, p->sorted[point])) / 2;
+    int n = p->counts[point];
+    memset(p->drawn, 0, (size_t)n * sizeof *p->drawn);
+    for (int i = 0; i < n; i++)
+        p->drawn[p->places[point][draw_below(state, n)]]++;
+    return (at_place((n - 1) / 2, p->drawn, p->sorted[point]) + at_place(n / 2, p->drawn, p->sorted[point])) / 2;
 }
 
 static void resample(struct points *p, double alphas[RESAMPLES], double betas[RESAMPLES])
 {
     uint64_t state = seed;
-    int launches[LAUNCHES], most = 1;
-    for (int i = 0; i < p->count; i++)
-        most = p->given[i].launches > most ? p->given[i].launches : most;
     for (int k = 0; k < RESAMPLES; k++) {
-        for (int i = 0; i < LAUNCHES; i++)
-            launches[i] = draw_below(&state, most);
         for (int i = 0; i < p->count; i++)
-            p->seconds[i] = resampled_median(p, i, launches, &state);
+            p->seconds[i] = resampled_median(p, i, &state);
         fit(p->count, p->bytes, p->seconds, &alphas[k], &betas[k]);
     }
+}
+
+// Starts that all points have in common; 1 where they have not the same number.
+static int common_starts(const struct points *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->given[i].launches != p->given[0].launches)
+            return 1;
+    return p->given[0].launches > 1 ? p->given[0].launches : 1;
+}
+
+static double median_of_start(const struct fit_point *g, int start)
+{
+    const double *values = g->seconds;
+    for (int i = 0; i < start; i++)
+        values += g->launch_counts[i];
+    return statistics_median(g->launch_counts[start], values).value;
+}
+
+static void fit_starts(struct points *p, int starts, double *alphas, double *betas)
+{
+    for (int k = 0; k < starts; k++) {
+        for (int i = 0; i < p->count; i++)
+            p->seconds[i] = median_of_start(&p->given[i], k);
+        fit(p->count, p->bytes, p->seconds, &alphas[k], &betas[k]);
+    }
+}
+
+// The value is of all samples, the mean of the starts may lie beside it: the interval holds both.
+static struct interval over_starts(double value, int starts, const double *estimates, int samples)
+{
+    double mean = 0, squares = 0;
+    for (int k = 0; k < starts; k++)
+        mean += estimates[k] / starts;
+    for (int k = 0; k < starts; k++)
+        squares += (estimates[k] - mean) * (estimates[k] - mean);
+    double half = statistics_student(starts - 1) * sqrt(squares / (starts - 1) / starts);
+    return (struct interval){value, fmin(value, mean - half), fmax(value, mean + half), 0.95, samples};
 }
 
 static struct interval middle(double value, const double resampled[RESAMPLES], int least, int samples)
@@ -109,9 +129,28 @@ static struct interval middle(double value, const double resampled[RESAMPLES], i
                              least < STATISTICS_LEAST ? 0 : 0.95, samples};
 }
 
+// Of the fit that has been made: over starts where there are several, else over samples.
+static void put_intervals(struct points *p, double alpha, double beta, int least, int samples, struct alpha_beta *out)
+{
+    int starts = common_starts(p), room = starts > RESAMPLES ? starts : RESAMPLES;
+    double *alphas = memory_zeros((size_t)room, sizeof *alphas), *betas = memory_zeros((size_t)room, sizeof *betas);
+    out->starts = starts;
+    if (starts > 1) {
+        fit_starts(p, starts, alphas, betas);
+        out->alpha_s = over_starts(alpha, starts, alphas, samples);
+        out->beta_s_per_byte = over_starts(beta, starts, betas, samples);
+    } else {
+        resample(p, alphas, betas);
+        out->alpha_s = middle(alpha, alphas, least, samples);
+        out->beta_s_per_byte = middle(beta, betas, least, samples);
+    }
+    free(alphas);
+    free(betas);
+}
+
 static bool fit_points(struct points *p, struct alpha_beta *out)
 {
-    double alpha, beta, alphas[RESAMPLES], betas[RESAMPLES];
+    double alpha, beta;
     int least = p->most, samples = 0;
     for (int i = 0; i < p->count; i++) {
         p->seconds[i] = sorted_quantile(p->counts[i], p->sorted[i], 0.5);
@@ -123,9 +162,7 @@ static bool fit_points(struct points *p, struct alpha_beta *out)
     *out = (struct alpha_beta){0};
     for (int i = 0; i < p->count; i++)
         out->worst_residual = fmax(out->worst_residual, fabs((alpha + beta * p->bytes[i]) / p->seconds[i] - 1));
-    resample(p, alphas, betas);
-    out->alpha_s = middle(alpha, alphas, least, samples);
-    out->beta_s_per_byte = middle(beta, betas, least, samples);
+    put_intervals(p, alpha, beta, least, samples, out);
     return true;
 }
 

@@ -60,7 +60,7 @@ double statistics_quantile(int count, const double *values, double p)
     return out;
 }
 
-struct interval statistics_launches(double level, int launches, const int *counts, const double *values)
+static struct interval hull(double level, int launches, const int *counts, const double *values, double *between_coverage)
 {
     double *medians = memory_zeros((size_t)(launches > 0 ? launches : 1), sizeof *medians);
     int all = 0, used = 0;
@@ -73,7 +73,30 @@ struct interval statistics_launches(double level, int launches, const int *count
         out.low = fmin(out.low, between.low);
         out.high = fmax(out.high, between.high);
     }
+    *between_coverage = between.coverage;
     return out;
+}
+
+struct interval statistics_launches(double level, int launches, const int *counts, const double *values)
+{
+    double between;
+    return hull(level, launches, counts, values, &between);
+}
+
+struct interval statistics_rounds(double level, int launches, const int *counts, const double *values)
+{
+    double between;
+    struct interval out = hull(level, launches, counts, values, &between);
+    out.coverage = fmin(out.coverage, between);
+    return out;
+}
+
+double statistics_launches_coverage(int a, int b)
+{
+    double ways = 1;
+    for (int i = 1; i <= a; i++)
+        ways *= (double)(b + i) / i;
+    return a < 1 || b < 1 ? 0 : fmax(0, 1 - 2 / ways);
 }
 
 struct interval statistics_ratio(int count, const double *a, const double *b)
@@ -94,12 +117,16 @@ struct interval statistics_quotient(const struct interval *a, const struct inter
                              a->count < b->count ? a->count : b->count};
 }
 
+bool statistics_tells(const struct interval *i) { return i->coverage >= 0.95; }
+
 bool statistics_narrow(const struct interval *i, double relative)
 {
-    return i->coverage >= 0.95 && (i->high - i->low) / 2 <= relative * fabs(i->value);
+    return statistics_tells(i) && (i->high - i->low) / 2 <= relative * fabs(i->value);
 }
 
 const char *statistics_word(const struct interval *ratio)
 {
+    if (ratio->count > 0 && !statistics_tells(ratio))
+        return ratio->count == 1 ? "one value: no interval" : "too few values";
     return ratio->low > 1 ? "slower" : ratio->high < 1 ? "faster" : "no difference shown";
 }

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/protocol/memory.h"
@@ -267,7 +268,9 @@ static int open_file(struct store *s, bool read_only) {
 }
 
 bool store_open(const char *path, bool read_only, struct store **out, struct error *error) {
+    struct stat about;
     *out = NULL;
+    if (!stat(path, &about) && S_ISDIR(about.st_mode)) return error_set(error, "%s: a folder, expected the file of a results store", path);
     if (read_only && access(path, F_OK))
         return error_set(error, "%s: no such file, expected a results store (`fsdpmark check` writes one)", path);
     struct store *s = memory_zeros(1, sizeof *s);

@@ -17,7 +17,7 @@ if (threshold > 0) {
     set arrow 2 from threshold, graph 0 to threshold, graph 1 nohead linecolor rgb '#D55E00' linewidth 2 dashtype 2 front
     set label 2 'threshold' at threshold, graph 1 center offset 0, 0.6 textcolor rgb '#a04000' front
 }
-array titles[3] = ['better: the interval lies below 1', 'worse: the interval lies above 1', 'no difference shown, or equal: the interval holds 1']
+array titles[3] = ['better: the interval lies below 1', 'worse: the interval lies above 1', 'no difference shown, equal, or too few to tell']
 array look[3] = [9, 5, 6]
 array ink[3] = ['#0072B2', '#D55E00', '#444444']
 plot d index 0 using (low_x):1:ytic(2) with points pointtype 0 notitle, \

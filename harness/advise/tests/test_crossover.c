@@ -77,6 +77,7 @@ static void intervals_follow_the_doubt(void **state)
     assert_float_equal(log(i.high / i.value), 1.96 * 0.1, 0.05);
     assert_float_equal(log(i.value / i.low), 1.96 * 0.1, 0.05);
     assert_float_equal(spread_of(&(struct interval){1, exp(-0.196), exp(0.196), 0.95, 9}), 0.1, 1e-3);
+    assert_float_equal(spread_of(&(struct interval){1, -0.5, exp(0.196), 0.95, 9}), 0.1, 1e-3); // holds 0
 }
 
 static void quantities(void **state)

@@ -183,6 +183,73 @@ static void ratios_hold_while_the_machine_does_not(void **state)
     assert_true(fabs(mfu.value - 1e6 / step.value / 1e9) < 1e-12);
     assert_false(bench_narrow(&t, 0.05)); // the machine's drift
     assert_true(bench_narrow(&t, 10));
+    t.rows[1].launch_count = BENCH_LEAST_ROUNDS - 1;
+    assert_false(bench_narrow(&t, 10));
+    t.rows[1].launch_count = ROUNDS;
+    bench_table_free(&t);
+}
+
+static char text[1 << 17];
+static void written(bool (*write)(const struct bench_table *, FILE *), const struct bench_table *t);
+
+static void leave_rounds(struct bench_table *t, int rounds)
+{
+    for (int i = 0; i < t->count; i++) {
+        for (int k = rounds; k < t->rows[i].launch_count; k++)
+            free(t->rows[i].launches[k].seconds);
+        t->rows[i].launch_count = rounds;
+    }
+    t->rounds = rounds;
+}
+
+// Half as long again, but in fewer rounds than an interval takes: no word for it, in no output.
+static void few_rounds_have_no_word(void **state)
+{
+    (void)state;
+    static const struct { int rounds; const char *word; } cases[] = {{6, "slower"}, {5, "too few rounds to tell"}, {2, "too few rounds to tell"}, {1, "one round: no interval"}};
+    struct bench_table t = make_table();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leave_rounds(&t, cases[i].rounds);
+        struct interval q = bench_ratio(&t.rows[1], &t.rows[0]), step = bench_step(&t.rows[1]);
+        assert_string_equal(bench_word(&q), cases[i].word);
+        assert_int_equal(statistics_tells(&step), cases[i].rounds >= 6);
+        written(bench_json, &t);
+        json_t *all = json_loads(text, 0, NULL), *row = json_array_get(json_object_get(all, "rows"), 1);
+        assert_string_equal(json_string_value(json_object_get(row, "word")), cases[i].word);
+        assert_int_equal(json_number_value(json_object_get(json_object_get(row, "step_s"), "coverage")) >= 0.95, cases[i].rounds >= 6);
+        json_decref(all);
+        for (int k = 0; k < 2; k++) {
+            written(k ? bench_csv : NULL, &t);
+            assert_non_null(strstr(text, cases[i].word));
+            assert_true((strstr(text, "slower") != NULL) == (cases[i].rounds >= 6) && strstr(text, "faster") == NULL);
+            assert_true(k || (strstr(text, "* covers less than 95 %") != NULL) == (cases[i].rounds < 6));
+        }
+    }
+    assert_non_null(strstr(text, "one round: no interval"));
+    written(NULL, &t);
+    assert_non_null(strstr(text, "\n1 round in 9 s: all rounds are done\n"));
+    bench_table_free(&t);
+}
+
+// The largest batch that fits: each row tells its own, and a limit of the search that was reached is told.
+static void batches_of_their_own_are_told(void **state)
+{
+    (void)state;
+    struct bench_table t = make_table();
+    written(NULL, &t);
+    assert_non_null(strstr(text, "; the same global batch for all: 8 rows; a rank has 100 tokens and 0.001 GFLOP a step\n"));
+    t.memory_limit = 3 << 20;
+    written(NULL, &t);
+    assert_non_null(strstr(text, "; the largest global batch with at most 3 MiB on each rank: 8 rows; a rank has 100 tokens"));
+    assert_null(strstr(text, "the largest that is tried"));
+    t.rows[1].rows = 128, t.rows[1].tokens = 1600;
+    t.rows[1].most_rows = true;
+    written(NULL, &t);
+    assert_non_null(strstr(text, "; the largest global batch with at most 3 MiB on each rank\n"));
+    assert_non_null(strstr(text, "strategy, global batch"));
+    assert_non_null(strstr(text, "full, 128 rows"));
+    assert_non_null(strstr(text, "time of a token against the first"));
+    assert_non_null(strstr(text, "second, full: a larger batch may fit: this one, of 64 rows of a rank, is the largest that is tried\n"));
     bench_table_free(&t);
 }
 
@@ -234,8 +301,6 @@ static void what_is_wrong_has_no_score(void **state)
     bench_table_free(&t);
 }
 
-static char text[1 << 17];
-
 static void written(bool (*write)(const struct bench_table *, FILE *), const struct bench_table *t)
 {
     FILE *f = fmemopen(text, sizeof text, "w");
@@ -252,7 +317,7 @@ static void the_table_tells_all(void **state)
     struct bench_table t = make_table();
     written(NULL, &t);
     const char *liar = strstr(text, "  liar ");
-    static const char *const parts[] = {"work on made-up: 2 ranks, f32, 1000 parameters; 8 rows, 100 tokens", "slower", "no difference shown", "2 KiB", "first, sent: the wires are blind",
+    static const char *const parts[] = {"work on made-up: 2 ranks, f32, 1000 parameters; the same global batch for all: 8 rows; a rank has 100 tokens", "tokens/s/rank", "GFLOP/s/rank", "slower", "no difference shown", "2 KiB", "first, sent: the wires are blind",
                                         "energy: no meter", "first, exposed: one rank", "liar, WRONG: after-steps: it did not train", "2 ranks on 1 core:", "8 rounds in 9 s: all rounds are done"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strstr(text, parts[i]) == NULL)
@@ -282,7 +347,8 @@ static void exports_have_numbers_and_reasons(void **state)
     for (char *c = text; *c != 0; c++)
         lines += *c == '\n', commas += *c == ',';
     assert_int_equal(lines, 5);
-    assert_int_equal(commas, 5 * 24);
+    assert_int_equal(commas, 5 * 33);
+    assert_non_null(strstr(text, ",\"one rank\",\"\",\"the wires are blind\",\"no meter\"\n"));
     bench_table_free(&t);
 }
 
@@ -307,14 +373,21 @@ static void a_stored_table_says_the_same(void **state)
         }
         items[i].launch_count = r->launch_count;
     }
-    t.seconds = 0;
     bench_from_stored(&series, t.cores, &again);
     written(NULL, &t);
     char *first = strdup(text);
     written(NULL, &again);
     assert_string_equal(text, first);
     assert_non_null(strstr(text, "25.0 %"));
+    assert_non_null(strstr(text, "8 rounds in 9 s: all rounds are done"));
     free(first);
+    bench_table_free(&again);
+    // Killed in its last round, which told nothing of rounds and has no launch in one row: that round was not ended.
+    items[2].launch_count--;
+    for (int i = 0; i < MOST; i++)
+        json_object_del(items[i].facts, "ended");
+    bench_from_stored(&series, t.cores, &again);
+    assert_int_equal(again.rounds, ROUNDS - 1);
     for (int i = 0; i < MOST; i++) {
         json_decref(items[i].facts);
         json_decref(items[i].point);
@@ -342,6 +415,7 @@ int main(void)
         cmocka_unit_test(steps_are_the_slowest_rank_s), cmocka_unit_test(steps_that_cannot_be_told_say_why), cmocka_unit_test(the_peak_is_of_the_timed_steps),
         cmocka_unit_test(bytes_are_of_calls_or_else_of_sockets), cmocka_unit_test(energy_has_its_reason), cmocka_unit_test(only_unobserved_steps_are_timed),
         cmocka_unit_test(ratios_hold_while_the_machine_does_not), cmocka_unit_test(rows_of_different_batches_are_compared_by_the_token),
+        cmocka_unit_test(few_rounds_have_no_word), cmocka_unit_test(batches_of_their_own_are_told),
         cmocka_unit_test(a_peak_of_other_processors_gives_no_mfu), cmocka_unit_test(a_stored_table_says_the_same), cmocka_unit_test(what_is_wrong_has_no_score), cmocka_unit_test(the_table_tells_all),
         cmocka_unit_test(exports_have_numbers_and_reasons), cmocka_unit_test(rows_that_fit),
     };

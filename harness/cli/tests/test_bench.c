@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <jansson.h>
+#include <sys/stat.h>
 
 #include "harness/cli/tests/command.h"
 #include "harness/run/scratch.h"
@@ -46,13 +47,24 @@ static void mistakes(void **state)
         {{"bench", "--batch", "best", "--memory", "much"}, "--memory: found 'much', expected "},
         {{"bench", "--time", "0"}, "--time"},
         {{"bench", "--json", "-", "--csv", "-"}, "found 2 reports for standard output"},
-        {{"bench", "-w", "mini.yaml", "-n", "3"}, "mini.yaml: found no case of 3 ranks, precision f32; its ranks are 1, 2"},
+        {{"bench", "-w", "mini.yaml", "-n", "3"}, "mini.yaml: found no case of 3 ranks, precision f32; its ranks are 1, 2, its precisions f32, its strategies none, full\n"},
+        {{"bench", "-n", "9"}, "small.yaml: found no case of 9 ranks, precision f32; its ranks are 1, 2, 4, 8, its"}, // none that is measured only where it is named
+        {{"bench", "-n", "0"}, "--ranks: found '0', expected a whole number of at least 1"},
+        {{"bench", "-n", "4294967298"}, "--ranks: found 4294967298, expected at most 2147483647"},
+        {{"bench", "--rounds", "0"}, "--rounds: found '0', expected a whole number of at least 1"},
+        {{"bench", "--seed", "0"}, "--seed: found '0', expected a whole number of at least 1"},
+        {{"bench", "--precision", "foo"}, "--precision: found 'foo', expected f32, bf16, f16 or f64"},
+        {{"bench", "-w", "notes.md"}, "notes.md:2: found broken YAML or JSON"},
+        {{"bench", "--store", "."}, ".: a folder, expected the file of a results store"},
+        {{"bench", "-f", "shm", "--hostfile", "machines"}, "--hostfile: found without a fabric of the kind hosts, expected -f hosts with it"},
+        {{"bench", "-f", "virtual-100m", "--agent", "x"}, "--agent: found without a fabric of the kind hosts, expected -f hosts with it"},
         {{"bench", "-w", "mini.yaml", "-s", "hybrid"}, "found no case of 2 ranks, precision f32, strategy hybrid"},
         {{"bench", "-i", "reference", "-i", "reference"}, "implementation reference: found twice"},
         {{"bench", "-w", "mini.yaml", "-s", "full", "-s", "full"}, "found workload mini, strategy full twice, expected each once"},
         {{"bench", "-f", "nowhere"}, "nowhere"},
         {{"bench", "-w", "unjudged.yaml"}, "expected what can be timed and judged"},
     };
+    command_write(folder, "notes.md", "[a: b\n");
     command_write(folder, "unjudged.yaml", "name: u\ntitle: t\nlayer: calibrated\nmodel: {kind: mlp, sizes: [16, 24, 8]}\nglobal_rows: 8\nsteps: 4\nprogram:\n  - steps 0 3\n");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         command_run(folder, wrong[i].words, 60, &result);
@@ -98,6 +110,75 @@ static void wrong_is_no_score(void **state)
     assert_true(fact(reference, "peak_bytes") > 608 * 4);
     assert_true(fact(reference, "sent_bytes") >= 608 * 4 / 2 * 2);
     json_decref(all);
+}
+
+// The build that carries faults, with one that saves communication or work, beside the same build without any: faster or not, it has no speed.
+static void a_fault_is_no_score(void **state)
+{
+    (void)state;
+    static const char *const faults[] = {"last-unit-not-reduced", "last-shard-not-updated", "divided-twice"};
+    static const char *const words[] = {"bench", "-i", "./faulty", "-i", "./faulty:one", "-i", "./faulty:two", "-i", "./faulty:three", "-w", "mini.yaml", "--no-probes", "--rounds", "2", "--store", "faulty.db",
+                                        "--json", "faulty.json", "--csv", "faulty.csv", NULL};
+    char path[4200], manifest[2000];
+    snprintf(path, sizeof path, "%s/faulty", folder);
+    assert_int_equal(mkdir(path, 0755), 0);
+    snprintf(manifest, sizeof manifest,
+             "title: with faults\ncommand: [\"${build}/fsdp-reference-faulty\", --worker]\nlaunchers: [mpirun]\nranks: [1, 8]\nstrategies: [none, full]\nlayouts: [flat]\n"
+             "models: [mlp]\ncompute: [f32]\nreduce: [f32]\nvariants:\n  one: {options: {fault: %s}}\n  two: {options: {fault: %s}}\n  three: {options: {fault: %s}}\n",
+             faults[0], faults[1], faults[2]);
+    command_write(path, "implementation.yaml", manifest);
+    command_run(folder, words, 280, &result);
+    if (result.status != 1)
+        fail_msg("status %d: %s%s", result.status, result.out, result.err);
+    snprintf(path, sizeof path, "%s/faulty.json", folder);
+    json_t *all = json_load_file(path, 0, NULL), *rows = json_object_get(all, "rows");
+    assert_int_equal(json_array_size(rows), 4);
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const figures[] = {"step_s", "tokens_per_s_and_rank", "flop_per_s_and_rank", "mfu", "ratio", "word"};
+        json_t *row = json_array_get(rows, i);
+        if (strcmp(json_string_value(json_object_get(row, "verdict")), i == 0 ? "PASS" : "WRONG") != 0)
+            fail_msg("row %zu: %s", i, result.out);
+        for (size_t k = 0; i > 0 && k < sizeof figures / sizeof *figures; k++)
+            assert_true(json_is_null(json_object_get(row, figures[k])));
+        assert_true(i == 0 || json_string_value(json_object_get(json_object_get(row, "facts"), "why")) != NULL);
+    }
+    json_decref(all);
+    snprintf(path, sizeof path, "%s/faulty.csv", folder);
+    command_slurp(path, result.out);
+    int wrong = 0;
+    for (const char *at = result.out; (at = strstr(at, ",WRONG,")) != NULL; at++)
+        wrong++;
+    assert_int_equal(wrong, 3);
+    command_run(folder, (const char *const[]){"show", "1", "--store", "faulty.db", NULL}, 60, &result);
+    assert_non_null(strstr(result.out, "faulty:one, WRONG: "));
+    command_run(folder, (const char *const[]){"compare", "1", "1", "--store", "faulty.db", NULL}, 60, &result);
+    assert_int_equal(result.status, 1);
+}
+
+// The largest that fits is known to be: one row more of a rank was measured above the limit. What does not fit at all is a SKIP.
+static void the_best_batch_fits(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"bench", "-w", "mini.yaml", "-s", "none", "-s", "full", "--batch", "best", "--memory", "48KiB", "--no-probes", "--rounds", "1", "--store", "fit.db", "--json", "fit.json", NULL};
+    char path[4200];
+    command_run(folder, words, 280, &result);
+    if (result.status != 0)
+        fail_msg("status %d: %s%s", result.status, result.out, result.err);
+    assert_non_null(strstr(result.out, "the largest global batch with at most 48 KiB on each rank"));
+    assert_non_null(strstr(result.out, "reference, exposed: left out by --no-probes\n"));
+    snprintf(path, sizeof path, "%s/fit.json", folder);
+    json_t *all = json_load_file(path, 0, NULL), *rows = json_object_get(all, "rows");
+    for (size_t i = 0; i < 2; i++) {
+        json_t *row = json_array_get(rows, i);
+        double peak = fact(row, "peak_bytes"), count = (double)json_integer_value(json_object_get(row, "rows"));
+        // Growth by a row of a rank is what its activations take, 96 floats in all, and some of what they leave to the allocator.
+        assert_true(count > 2 && count < 128 && peak <= 48 * 1024 && peak > 40 * 1024);
+    }
+    json_decref(all);
+    command_run(folder, (const char *const[]){"bench", "-w", "mini.yaml", "--batch", "best", "--memory", "1KiB", "--no-probes", "--store", "fit.db", NULL}, 100, &result);
+    assert_int_equal(result.status, 3);
+    assert_non_null(strstr(result.out, "reference, SKIP: one row of a rank needs "));
+    assert_non_null(strstr(result.out, "\n0 rounds"));
 }
 
 static void samples_are_stored(void **state)
@@ -194,7 +275,7 @@ static void an_interrupt_keeps_what_there_is(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mistakes), cmocka_unit_test(wrong_is_no_score), cmocka_unit_test(samples_are_stored), cmocka_unit_test(rows_are_stored_as_they_ended),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mistakes), cmocka_unit_test(wrong_is_no_score), cmocka_unit_test(samples_are_stored), cmocka_unit_test(a_fault_is_no_score), cmocka_unit_test(the_best_batch_fits), cmocka_unit_test(rows_are_stored_as_they_ended),
                                        cmocka_unit_test(an_interrupt_keeps_what_there_is)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -225,6 +225,8 @@ static void doctor(void **state)
         assert_true(json_is_string(json_object_get(row, "found")));
         const char *name = json_string_value(json_object_get(row, "name"));
         probes += strncmp(name, "probe ", 6) == 0 && (has || strcmp(name, "probe papi") == 0);
+        if (strcmp(name, "fabric tcp-loopback") == 0 && has)
+            assert_non_null(strstr(json_string_value(json_object_get(row, "found")), "btl_tcp_if_include=lo; advise -f tcp-loopback measures whether others are better"));
         implementations += strcmp(name, "reference") == 0 || strcmp(name, "pytorch-fsdp2") == 0;
         // What is lacking has a reason and a remedy.
         assert_int_equal(!has, json_is_string(json_object_get(row, "remedy")) && json_is_string(json_object_get(row, "without")));

@@ -17,7 +17,8 @@ static void add(struct store *s, double seconds, enum verdict v) {
     struct series series = {"net", "shm", "mpi", "all-gather", "seconds", point, NULL};
     double values[20];
     for (int i = 0; i < 20; i++) values[i] = seconds * (1 + 0.001 * i);
-    assert_true(store_add_series(s, run, &series, &id, &error) && store_add_samples(s, id, 0, 20, values, &error));
+    assert_true(store_add_series(s, run, &series, &id, &error));
+    for (int l = 0; l < 4; l++) assert_true(store_add_samples(s, id, l, 5, values + 5 * l, &error));
     json_decref(point);
     struct result r = sample_result("step-bitwise", v, 0, 0, "elements", "a message");
     struct case_record c = sample_case("reference", "exact.case", "exact", "full", 2, &r, 1);
@@ -26,7 +27,7 @@ static void add(struct store *s, double seconds, enum verdict v) {
 }
 
 // A run of series alone: steps of two implementations, with their versions in a plan of no cases. The second is wrong, or twice as slow.
-static void add_steps(struct store *s, bool wrong) {
+static void add_steps(struct store *s, bool wrong, int rounds) {
     struct error error = {0};
     static const char *const subjects[] = {"reference", "pytorch-fsdp2"};
     int64_t run = sample_begin(s, "fsdpmark bench"), id;
@@ -39,7 +40,8 @@ static void add_steps(struct store *s, bool wrong) {
         sample_plan(s, run, subjects[i], 0);
         double values[8];
         for (int k = 0; k < 8; k++) values[k] = 0.02 * (wrong ? 0.5 : 1 + i) + 0.0001 * k;
-        assert_true(store_add_series(s, run, &series, &id, &error) && store_add_samples(s, id, 0, 8, values, &error));
+        assert_true(store_add_series(s, run, &series, &id, &error));
+        for (int l = 0; l < rounds; l++) assert_true(store_add_samples(s, id, l, 8 / rounds, values + l * (8 / rounds), &error));
         json_decref(point);
         json_decref(facts);
     }
@@ -90,10 +92,10 @@ static int set_up(void **state) {
     add(s, 1.3e-3, VERDICT_PASS);
     add(s, 1e-3, VERDICT_FAIL);
     sample_begin(s, "fsdpmark check"); // killed before it planned anything
-    add_steps(s, false);
-    add_steps(s, true);
+    add_steps(s, false, 4);
+    add_steps(s, true, 4);
     add_unsound(s);
-    add_steps(s, false);
+    add_steps(s, false, 1);
     add_gather(s);
     store_close(s);
     return 0;
@@ -131,6 +133,9 @@ static void compare(void **state) {
         {{"compare", "1", "2", "--json"}, 1, "\"word\": \"slower\"", ""},
         {{"compare", "1", "2", "--csv"}, 1, "measured,\"all-gather (net, shm, mpi)\",\"seconds\",\"s\",", ""},
         {{"compare", "1", "2", "--before", "results.db"}, 1, "slower !", ""},
+        {{"compare", "5", "10"}, 0, "2 rows tell nothing (-v lists them)", ""}, // of one round each
+        {{"compare", "5", "10", "-v"}, 0, "1.000         -  one start: no interval\n", ""},
+        {{"compare", "1", "2", "--json", "--csv"}, 2, "", "fsdpmark compare: found --json and --csv, expected one: both are for standard output\n"},
         {{"compare", "1"}, 2, "", "fsdpmark compare: found 1 runs, expected two: the earlier, then the later (fsdpmark show lists them)\n"},
         {{"compare", "1", "x"}, 2, "", "fsdpmark compare: found run 'x', expected a number (fsdpmark show lists them)\n"},
         {{"compare", "1", "99"}, 2, "", "no run 99; it holds, newest first: 11"},
@@ -144,7 +149,7 @@ static void export(void **state) {
     (void)state;
     static const struct expectation table[] = {
         {{"export", "1"}, 0, "\"launches\":[[0.001,", ""},
-        {{"export", "1", "--csv"}, 0, "\"sample\",\"net\",\"shm\",\"mpi\",\"all-gather\",\"{\"\"bytes\"\":4096}\",\"seconds\",0,0,0.001,,,,\r\n", ""},
+        {{"export", "1", "--csv"}, 0, "\"sample\",\"net\",\"shm\",\"mpi\",\"all-gather\",\"{\"\"bytes\"\":4096}\",\"seconds\",0,0,0.001,,\"s\",,\r\n", ""},
         {{"export", "4"}, 0, "\"case\":\"(not run)\"", ""}, // neither cases nor series
         {{"export", "5"}, 0, "\"cases\": []", ""},
         {{"export"}, 0, "{\"run\": {\"id\":9,", ""},         // the newest that is not of series alone
@@ -152,6 +157,8 @@ static void export(void **state) {
         {{"export", "1", "--csv", "--json"}, 2, "", "fsdpmark export: found 2 formats, expected one of --csv, --json, --trace, --chakra\n"},
         {{"export", "1", "--trace"}, 2, "", "fsdpmark export: run 1: no case has a timeline; expected one of several ranks under check --probes\n"},
         {{"export", "1", "--chakra", "-k", "x"}, 2, "", "fsdpmark export: run 1: no case like x has a timeline"},
+        {{"export", "1", "--csv", "-k", "x"}, 2, "", "fsdpmark export: --pattern: found without --trace or --chakra, expected one of them: it chooses timelines\n"},
+        {{"export", "1", "-k", "x"}, 2, "", "--pattern: found without --trace"},
         {{"export", "1", "-o", "/nonexistent/x"}, 2, "", "fsdpmark export: /nonexistent/x: cannot be written: No such file or directory\n"},
         {{"export", "99"}, 2, "", "no run 99"},
     };
@@ -168,7 +175,7 @@ static void show_and_report(void **state) {
     (void)state;
     char path[8600];
     static const struct expectation table[] = {
-        {{"show", "5"}, 0, "tiny<1> on shm: 2 ranks, f32, 1000 parameters; 8 rows, 100 tokens", ""}, // the bench's table
+        {{"show", "5"}, 0, "tiny<1> on shm: 2 ranks, f32, 1000 parameters; the same global batch for all: 8 rows; a rank has 100 tokens", ""}, // the bench's table
         {{"show", "5"}, 0, "40.35 ms  [40, 40.7]", ""},
         {{"show", "5"}, 0, "pytorch-fsdp2, peak memory: no probe\n", ""},
         {{"show", "5"}, 0, "run 5, 2", ""},
@@ -183,6 +190,8 @@ static void show_and_report(void **state) {
         {{"show", "11", "-v"}, 0, "all-gather (net, shm, mpi)", ""},
         {{"show", "5", "--json"}, 0, "\"launches\":[[0.02,", ""},
         {{"show", "1"}, 0, "1 PASS", ""},
+        {{"show", "--store", "."}, 2, "", "fsdpmark show: .: a folder, expected the file of a results store\n"},
+        {{"show", "99"}, 2, "", "no run 99; it holds, newest first: 11, 10, "},
         {{"show", "4"}, 0, "no case was planned", ""},
         {{"report", "5", "-o", "five"}, 0, "run 5: five/index.html\n", ""},
         {{"report", "4", "-o", "four"}, 0, "run 4: four/index.html\n", ""},
@@ -202,6 +211,23 @@ static void show_and_report(void **state) {
     command_slurp(path, page);
     assert_non_null(strstr(page, "tiny&lt;1&gt; (bench, shm, reference)"));
     assert_null(strstr(page, "tiny<1>"));
+}
+
+// A reader that goes, as head does, leaves no complaint and the status that there would be.
+static void a_reader_may_go(void **state) {
+    (void)state;
+    static const struct { const char *words, *status; } rows[] = {{"export 1 --csv", "0"}, {"export 1 --json", "0"}, {"show 5", "0"}, {"show 5 -v", "0"}, {"compare 1 2", "1"}, {"compare 1 2 --csv", "1"}, {"compare 1 1 --json", "0"}};
+    char program[4096], command[12800], path[4200];
+    assert_true(command_program(program));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(command, sizeof command, "cd '%s' && { sleep 0.2; '%s' %s 2>said; printf $? >status; } | true", folder, program, rows[i].words);
+        if (system(command)) fail();
+        snprintf(path, sizeof path, "%s/said", folder);
+        command_slurp(path, result.err);
+        snprintf(path, sizeof path, "%s/status", folder);
+        command_slurp(path, result.out);
+        if (result.err[0] || strcmp(result.out, rows[i].status)) fail_msg("%s: status %s, said '%s'", rows[i].words, result.out, result.err);
+    }
 }
 
 // The list, JSON and JUnit count alike, also where a run was cut short.
@@ -233,7 +259,7 @@ static void counts_agree(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(compare), cmocka_unit_test(export), cmocka_unit_test(show_and_report), cmocka_unit_test(counts_agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(compare), cmocka_unit_test(export), cmocka_unit_test(show_and_report), cmocka_unit_test(a_reader_may_go), cmocka_unit_test(counts_agree)};
     alarm(300);
     return cmocka_run_group_tests_name("commands on stored runs", tests, set_up, tear_down);
 }

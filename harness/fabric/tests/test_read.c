@@ -63,7 +63,9 @@ static const struct { const char *text, *said; } mistakes[] = {
     {"title: x\nkind: virtual\nhosts: 2\nrate: -5mbit\n", "4: rate: found '-5mbit', expected a rate from 100kbit to 100gbit (kbit, mbit or gbit a second)"},
     {"title: x\nkind: virtual\nhosts: 2\nrate: mbit\n", "4: rate: found 'mbit', expected a rate from 100kbit to 100gbit (kbit, mbit or gbit a second)"},
     {"title: x\nkind: virtual\nhosts: 65\nrate: 1gbit\n", "3: hosts: found '65', expected a whole number from 1 to 64"},
-    {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\nburst: 64kb\n", "5: burst: found '64kb', expected a size from 2KiB to 1024MiB"},
+    {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\nburst: 64kb\n", "5: burst: found '64kb', expected a size from 16KiB to 1024MiB"},
+    {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\nburst: 5KiB\n", "5: burst: found '5KiB', expected a size from 16KiB to 1024MiB"},
+    {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\nlimit: 2KiB\n", "5: limit: found '2KiB', expected a size from 64KiB to 1024MiB"},
     {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\nslow: {host: 2, rate: 1mbit}\n", "5: slow: host: found '2', expected less than the number of hosts"},
     {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\nslow: 1\n", "5: slow: found '1', expected {host: NUMBER, rate: RATE}"},
     {"title: x\nkind: virtual\nhosts: 2\nrate: 1gbit\ntiers: {group: 3, between: 1mbit}\n", "5: tiers: group: found '3', expected the number of hosts at most"},
@@ -113,7 +115,8 @@ static void launchers_are_refused(void **state)
     assert_non_null(fabric_refuses(&shm, "local"));
     assert_null(fabric_refuses(&virtual, "mpirun"));
     assert_null(fabric_refuses(&virtual, "local"));
-    assert_non_null(fabric_refuses(&virtual, "fork"));
+    assert_null(fabric_refuses(&virtual, "fork"));
+    assert_non_null(fabric_refuses(&virtual, "srun"));
     assert_null(fabric_refuses(&loopback, "fork"));
 }
 

@@ -93,7 +93,7 @@ static pid_t traffic_start(const struct fabric_place *p, int host, const char *c
 
 // Mbit/s of each of the flows, all at once.
 struct flow { int from, to; double mbit; };
-static bool traffic_measure(const struct fabric_place *p, struct flow *flows, int count, double seconds)
+static inline bool traffic_measure(const struct fabric_place *p, struct flow *flows, int count, double seconds)
 {
     static int port = 20000;
     char self[4096], number[16], begin[32], length[16];

@@ -22,8 +22,8 @@
 
 static const double PATIENCE_S = 20, TEMPLATE_PATIENCE_S = 1.5;
 
-// folder: of the job. Its template, where the launcher `fork` makes one, is this program (template_program) and carries the marker too.
-struct place { char base[64], folder[80], marker[64]; struct template *template; };
+// hosts: where ranks go; NULL: nowhere. folder: of the job. Its template, where the launcher `fork` makes one, is this program (template_program) and carries the marker too.
+struct place { char base[64], folder[80], marker[64]; struct template *template; const struct fabric_place *hosts; };
 
 static const char *self_path(void)
 {
@@ -104,7 +104,7 @@ static void start_command(struct place *p, const char *launcher, const char *con
     snprintf(program, sizeof program, "%s/fsdpmark", getenv("FSDPMARK_BUILD") != NULL ? getenv("FSDPMARK_BUILD") : "build");
     char *absolute = realpath(program, NULL);
     const char *const environment[] = {given, NULL};
-    struct launch_plan plan = {launcher, absolute != NULL ? absolute : program, command, environment, p->folder, ranks, p->template, NULL};
+    struct launch_plan plan = {launcher, absolute != NULL ? absolute : program, command, environment, p->folder, ranks, p->template, p->hosts};
     bool ok = launch_start(&plan, l, &error);
     if (!ok)
         print_error("%s\n", error.text);

@@ -3,6 +3,7 @@
 #define HARNESS_LAUNCH_TESTS_TEMPLATE_PROGRAM_H
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,23 @@ static void take_environment(const char *folder, int rank)
         putenv(at);
 }
 
+// Into the namespaces of the rank's host: this process, and so what it forks.
+static int enter_host(const char *folder, int rank)
+{
+    char path[4200], kind[8];
+    int ok = 1;
+    snprintf(path, sizeof path, "%s/rank%d.namespaces", folder, rank);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && ok && fscanf(file, "%7s %4199s %*u\n", kind, path) == 2) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ok = fd >= 0 && setns(fd, strcmp(kind, "net") == 0 ? CLONE_NEWNET : CLONE_NEWUTS) == 0;
+        close(fd);
+    }
+    if (file != NULL)
+        fclose(file);
+    return ok && file != NULL;
+}
+
 static void become_rank(const char *folder, int rank, pid_t template)
 {
     char path[4200];
@@ -43,17 +61,24 @@ static void become_rank(const char *folder, int rank, pid_t template)
 // Serves one start after another; returns in a rank, with true, and at the end of the channel.
 static int template_forks(FILE *in, int out)
 {
-    char line[4200], folder[4200];
+    char line[4200], folder[4200], verb[8], said[16 * TEMPLATE_RANKS];
     int ranks, status;
     pid_t pid, pids[TEMPLATE_RANKS], self = getpid();
     dprintf(out, "ready\n");
-    while (fgets(line, sizeof line, in) != NULL && sscanf(line, "start %d %4199[^\n]", &ranks, folder) == 2) {
-        for (int r = 0; r < ranks; r++)
+    while (fgets(line, sizeof line, in) != NULL && sscanf(line, "%7s %d %4199[^\n]", verb, &ranks, folder) == 3) {
+        int enters = strcmp(verb, "enter") == 0;
+        size_t used = (size_t)snprintf(said, sizeof said, "started");
+        for (int r = 0; r < ranks; r++) {
+            if (enters && !enter_host(folder, r))
+                return 0;
             if ((pids[r] = fork()) == 0) {
                 become_rank(folder, r, self);
                 return 1;
             }
-        dprintf(out, "started\n");
+            if (enters)
+                used += (size_t)snprintf(said + used, sizeof said - used, " %d", (int)pids[r]);
+        }
+        dprintf(out, "%s\n", said);
         for (int left = ranks; left > 0 && (pid = wait(&status)) > 0;)
             for (int r = 0; r < ranks; r++)
                 if (pids[r] == pid) {

@@ -165,7 +165,7 @@ static void a_sweep_has_each_collective_at_each_size(void **state)
     net_plan_free(&plan);
     r.measures = 1u << NET_TIERS;
     assert_false(net_plan_make(&r, &plan, &error));
-    assert_string_equal(error.text, "found nothing to measure: tiers want --within, units want --case or -k");
+    assert_string_equal(error.text, "--measure: found nothing to measure, expected for tiers: --within, more than 1 and less than the ranks");
 }
 
 static void jobs_come_back(void **state)

@@ -35,7 +35,7 @@ static struct stored_series *add(struct net_point point, const char *quantity, d
     if (errors > 0)
         json_object_set_new(x->facts, "first_error", json_string("rank 1, iteration 5: all-gather: element 3 is 1, expected 2"));
     if (line_rate > 0)
-        json_object_set_new(x->facts, "line_rate", json_real(line_rate));
+        json_object_set_new(x->facts, "line_rate", json_real(line_rate)), json_object_set_new(x->facts, "burst", json_real(0.01 * line_rate));
     return x;
 }
 
@@ -148,6 +148,75 @@ static void what_is_wrong_is_named(void **state)
     sweep(2, 2, 1);
     judge(&rows, &findings);
     assert_non_null(strstr(text_of(&findings, "halves"), "reduce-scatter + all-gather take 2.00 times all-reduce at"));
+    done(&rows);
+}
+
+// A line of 12.5 MB/s that lets 125000 bytes through at once, at ten times its rate.
+static void bursts(int64_t last)
+{
+    for (int64_t bytes = 64; bytes <= last; bytes *= 2) {
+        double line = 0.75 * (double)bytes, rate = line > 125000 ? 12.3e6 : 125e6;
+        add(point(NET_SWEEP, NET_ALL_GATHER, bytes), "seconds", 1e-4 + line / rate, 12.5e6, 0);
+    }
+}
+
+static void messages_that_ride_the_burst_tell_nothing_of_the_line(void **state)
+{
+    (void)state;
+    struct net_rows rows;
+    struct net_findings findings;
+    struct net_fit fits[NET_FITS];
+    char *text = NULL;
+    size_t size = 0;
+    bursts(4 << 20);
+    judge(&rows, &findings);
+    assert_int_equal(net_fits(&rows, fits), 1);
+    // Beyond: 256K to 4M. Left out: 256 (12 % of the line) to 128K. 64 and 128 take less than a tenth of it.
+    assert_true(fits[0].beyond == 5 && fits[0].points == 7 && fits[0].left_out == 10 && fits[0].fit.starts == 1);
+    assert_true(fabs(net_fit_share(&fits[0]) - 12.3 / 12.5) < 0.01 && fabs(fits[0].fit.alpha_s.value - 1e-4) < 6e-6); // the short ones ride too, a little
+    says(&findings, "fit", "");
+    FILE *out = open_memstream(&text, &size);
+    assert_true(net_table(&rows, &findings, out) && net_json(&rows, &findings, out));
+    fclose(out);
+    assert_non_null(strstr(text, " % of the line; 7 sizes, none further off than "));
+    assert_non_null(strstr(text, "; intervals over samples, not over starts\n  Left out are messages that fit into the burst, 125000 bytes that the line lets through at once, "));
+    assert_non_null(strstr(text, "\"left_out\": 10"));
+    free(text);
+    done(&rows);
+    bursts(256 << 10);
+    judge(&rows, &findings);
+    assert_int_equal(net_fits(&rows, fits), 1);
+    assert_true(fits[0].beyond == 1 && fits[0].points == 13 && fits[0].left_out == 0 && net_fit_share(&fits[0]) > 1);
+    assert_memory_equal(text_of(&findings, "fit"), "fit above the line rate: ", 25);
+    assert_non_null(strstr(text_of(&findings, "fit"), " % of it, of all-gather: the burst, 125000 bytes that the line lets through at once; 1 of 13 sizes are beyond it"));
+    done(&rows);
+}
+
+// Large messages have few samples on a slow line. Where several starts have them, they count: without them the line would be fitted to what rides the burst.
+static void few_samples_of_several_starts_tell_of_the_line(void **state)
+{
+    (void)state;
+    struct net_rows rows;
+    struct net_findings findings;
+    struct net_fit fits[NET_FITS];
+    struct { int count; const double *values; } launches[2 * 20];
+    bursts(4 << 20);
+    for (int i = 0; i < stored.count; i++) {
+        struct stored_series *x = &stored.items[i];
+        int each = json_integer_value(json_object_get(json_array_get(json_object_get(x->point, "calls"), 0), "count")) >= 1 << 18 ? 2 : 7;
+        x->count = 2 * each;
+        for (int k = 0; k < 2; k++)
+            launches[2 * i + k].count = each, launches[2 * i + k].values = x->values + k * each;
+        x->launch_count = 2;
+        x->launches = (void *)&launches[2 * i];
+    }
+    judge(&rows, &findings);
+    assert_int_equal(net_fits(&rows, fits), 1);
+    assert_true(fits[0].beyond == 5 && fits[0].fit.starts == 2 && fits[0].fit.beta_s_per_byte.coverage == 0.95);
+    for (int i = 0; i < rows.count; i++) // sizes beyond that only one start has: the line stays theirs, and no interval over starts is claimed
+        rows.items[i].launches = fits[0].burst < rows.items[i].bus_bytes ? 1 : 2;
+    assert_int_equal(net_fits(&rows, fits), 1);
+    assert_true(fits[0].beyond == 5 && fits[0].fit.starts == 1 && fits[0].fit.beta_s_per_byte.coverage == 0 && net_fit_share(&fits[0]) < 1);
     done(&rows);
 }
 
@@ -328,6 +397,8 @@ int main(void)
         cmocka_unit_test(bandwidths),
         cmocka_unit_test(a_good_fabric_breaks_no_rule),
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(messages_that_ride_the_burst_tell_nothing_of_the_line),
+        cmocka_unit_test(few_samples_of_several_starts_tell_of_the_line),
         cmocka_unit_test(starts_that_differ_widen_the_interval),
         cmocka_unit_test(few_samples_show_nothing),
         cmocka_unit_test(forms_are_compared_with_the_plain_call),

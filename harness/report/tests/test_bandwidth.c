@@ -7,12 +7,13 @@
 #include "harness/report/plots.h"
 #include "harness/store/tests/sample.h"
 
-enum { SAMPLES = 12, MOST = 16 };
+enum { SAMPLES = 12, LAUNCHES = 6, MOST = 16 };
 static double values[MOST][SAMPLES];
 static struct stored_series items[MOST];
 static struct stored_serieses series;
+static int rounds = LAUNCHES;
 static struct stored_run run = {.id = 1, .started = "2026-11-30T12:00:00Z"};
-static struct { int count; const double *values; } launches[MOST];
+static struct { int count; const double *values; } launches[MOST][LAUNCHES]; // of validate one, of bench one a round
 
 // `none` halves with twice the rate; `full` has a third of its slope and twice its computing.
 static double seconds_of(const char *strategy, double mbit) { return !strcmp(strategy, "none") ? 0.01 + 3 / mbit : 0.02 + 1 / mbit; }
@@ -21,9 +22,10 @@ static void add(const char *tool, const char *strategy, double mbit, double nois
     int at = series.count++;
     struct stored_series *s = &items[at];
     for (int i = 0; i < SAMPLES; i++) values[at][i] = seconds_of(strategy, mbit) * (1 + noise * ((5 * i) % SAMPLES - 5.5) / SAMPLES);
-    launches[at].count = SAMPLES, launches[at].values = values[at];
-    *s = (struct stored_series){.tool = tool, .fabric = mbit < 75 ? "virtual-50m" : "virtual-100m", .subject = "reference", .name = "small", .quantity = "seconds", .launch_count = 1,
-                                .launches = (void *)&launches[at], .count = SAMPLES, .values = values[at],
+    int starts = strcmp(tool, "bench") ? 1 : rounds;
+    for (int l = 0; l < starts; l++) launches[at][l].count = SAMPLES / starts, launches[at][l].values = values[at] + l * (SAMPLES / starts);
+    *s = (struct stored_series){.tool = tool, .fabric = mbit < 75 ? "virtual-50m" : "virtual-100m", .subject = "reference", .name = "small", .quantity = "seconds", .launch_count = starts,
+                                .launches = (void *)launches[at], .count = SAMPLES, .values = values[at],
                                 .point = json_pack("{s:i, s:s}", "ranks", 4, "strategy", strategy), .facts = json_pack("{s:f, s:i, s:s}", "rate_bits", 1e6 * mbit, "tokens_per_step", 100, "verdict", verdict)};
     if (predicted_s > 0) json_object_set_new(s->facts, "predicted_s", json_real(predicted_s));
 }
@@ -96,6 +98,24 @@ static void what_intervals_do_not_show_is_said(void **state) {
     free(data);
 }
 
+// Steps of one round of bench take no turns with those of another row: neither a word nor an interval.
+static void few_rounds_show_no_change(void **state) {
+    for (rounds = 1; rounds <= 3; rounds += 2) {
+        clear();
+        for (int k = 0; k < 2; k++)
+            for (int i = 0; i < 2; i++) add("bench", i ? "full" : "none", k ? 1000 : 10, 0.02, "PASS", 0);
+        char *data = drawn(*state, "dat", "");
+        assert_non_null(strstr(data, "full = none, measured, too few rounds to tell: "));
+        free(data);
+        data = drawn(*state, "gp", "");
+        for (char *c = data; (c = strstr(c, "\\n")); c += 2) c[0] = ' ', memmove(c + 1, c + 2, strlen(c + 2) + 1);
+        assert_non_null(strstr(data, rounds == 1 ? "spread of the steps of one round" : "Bars: of 3 rounds, fewer than the 6"));
+        assert_null(strstr(data, "interval of at least 95"));
+        free(data);
+    }
+    rounds = LAUNCHES;
+}
+
 static void what_does_not_count_is_not_drawn(void **state) {
     clear();
     add("bench", "full", 50, 0.02, "PASS", 0), add("bench", "full", 100, 0.02, "WRONG", 0);
@@ -122,6 +142,6 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_change_that_is_shown_has_its_band), cmocka_unit_test(a_change_lies_between_its_neighbours),
-                                       cmocka_unit_test(what_intervals_do_not_show_is_said), cmocka_unit_test(what_does_not_count_is_not_drawn)};
+                                       cmocka_unit_test(what_intervals_do_not_show_is_said), cmocka_unit_test(few_rounds_show_no_change), cmocka_unit_test(what_does_not_count_is_not_drawn)};
     return cmocka_run_group_tests_name("throughput against bandwidth", tests, set_up, tear_down);
 }

@@ -4,9 +4,11 @@
 #include <math.h>
 
 #include "harness/protocol/tests/temporary.h"
+#include "harness/report/series_name.h"
+#include "harness/report/series_report.h"
 #include "harness/store/tests/sample.h"
 
-enum { SAMPLES = 12, LAUNCHES = 3 };
+enum { SAMPLES = 12, LAUNCHES = 4 };
 
 struct pair { struct store *store; struct stored_run runs[2]; struct stored_serieses series[2]; struct comparison c; const char *path; };
 
@@ -107,6 +109,28 @@ static void series_are_matched_by_their_point(void **state) {
     const struct compare_row *rate = row_of(&p->c, "all-gather", "tokens per second");
     assert_true(!rate->worse && !strcmp(rate->word, "more")); // which is better is not known of it
     assert_true(p->c.series_both == 6 && p->c.series_before == 1 && p->c.series_after == 1);
+    drop(p);
+}
+
+// A fifth slower: said from four starts of each run on, never from one.
+static void few_starts_have_no_word(void **state) {
+    (void)state;
+    static const struct { int before, after; const char *word; } cases[] = {{4, 4, "slower"}, {3, 3, "too few starts"}, {2, 4, "too few starts"}, {1, 4, "one start: no interval"}, {1, 1, "one start: no interval"}};
+    struct pair *p = pair_of(1.2, 0.05);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct stored_series a = p->series[0].items[0], b = p->series[1].items[0];
+        struct stored_run none = {.id = 9, .started = "2026-01-01"};
+        struct comparison c;
+        a.launch_count = cases[i].before, a.count = SAMPLES * cases[i].before;
+        b.launch_count = cases[i].after, b.count = SAMPLES * cases[i].after;
+        struct stored_serieses before = {1, &a, NULL}, after = {1, &b, NULL};
+        compare_make((struct compare_side){&none, &before}, (struct compare_side){&none, &after}, 0.05, &c);
+        const struct compare_row *row = row_of(&c, "all-gather", "seconds");
+        bool tells = !strcmp(cases[i].word, "slower"), one = cases[i].before == 1;
+        assert_string_equal(row->word, cases[i].word);
+        assert_true(row->worse == tells && compare_tells(row) == tells && (row->ratio.coverage >= 0.95) == tells && isnan(row->ratio.low) == one && fabs(row->ratio.value - 1.2) < 0.01);
+        compare_free(&c);
+    }
     drop(p);
 }
 
@@ -225,6 +249,42 @@ static bool table(const struct comparison *c, FILE *out) {
     return compare_table(c, &o, out);
 }
 
+static bool narrow_table(const struct comparison *c, FILE *out) {
+    struct report_options o = {.columns = 60, .verbose = true};
+    return compare_table(c, &o, out);
+}
+
+static char *listed(const struct stored_serieses *series, int columns) {
+    char *text = NULL;
+    size_t bytes;
+    struct report_options o = {.columns = columns};
+    FILE *out = open_memstream(&text, &bytes);
+    assert_true(series_table(series, &o, out));
+    fclose(out);
+    return text;
+}
+
+// Names that differ in their middle, on a terminal that has no room for them.
+static void names_are_told_whole(void **state) {
+    (void)state;
+    struct pair *p = pair_of(1.2, 0.05);
+    json_t *varies = series_varying(&p->series[0]);
+    char *text = written(narrow_table, &p->c), *narrow = listed(&p->series[0], 60), *wide = listed(&p->series[0], 200);
+    for (int i = 0; i < p->c.row_count; i++) assert_non_null(strstr(text, p->c.rows[i].what));
+    for (int i = 0; i < p->series[0].count; i++) {
+        char *name = series_name(&p->series[0].items[i], varies);
+        assert_true(strstr(narrow, name) && strstr(wide, name));
+        free(name);
+    }
+    assert_non_null(strstr(narrow, "all-gather, bytes 4096 (net, virtual-100m, mpi)\n"));
+    assert_null(strstr(wide, "mpi)\n"));
+    json_decref(varies);
+    free(text);
+    free(narrow);
+    free(wide);
+    drop(p);
+}
+
 static void formats_read_back(void **state) {
     (void)state;
     struct pair *p = pair_of(1.2, 0.05);
@@ -262,7 +322,7 @@ static void formats_read_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(series_are_matched_by_their_point), cmocka_unit_test(facts_are_counted), cmocka_unit_test(what_is_wrong_is_never_faster),
+        cmocka_unit_test(series_are_matched_by_their_point), cmocka_unit_test(few_starts_have_no_word), cmocka_unit_test(names_are_told_whole), cmocka_unit_test(facts_are_counted), cmocka_unit_test(what_is_wrong_is_never_faster),
         cmocka_unit_test(verdicts_of_series_go_before_times), cmocka_unit_test(cases_give_one_row_a_family_and_quantity),
         cmocka_unit_test(verdicts_that_changed_are_told), cmocka_unit_test(a_run_against_itself_is_no_worse), cmocka_unit_test(formats_read_back),
     };

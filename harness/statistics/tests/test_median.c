@@ -124,6 +124,38 @@ static void a_word_needs_the_whole_interval(void **state)
     assert_string_equal(statistics_word(&below), "faster");
 }
 
+// However far apart: what covers less than 95 % has no word.
+static void a_word_needs_coverage(void **state)
+{
+    (void)state;
+    double a[] = {2, 2, 2, 2, 2, 2}, b[] = {1, 1, 1, 1, 1, 1};
+    for (int n = 1; n <= 6; n++) {
+        struct interval i = statistics_ratio(n, a, b);
+        assert_string_equal(statistics_word(&i), n == 1 ? "one value: no interval" : n < STATISTICS_LEAST ? "too few values" : "slower");
+        assert_int_equal(statistics_tells(&i), n == 6);
+    }
+}
+
+// The coverage of launches by hand: of the 20 ways to tell three from three, two are extreme.
+static void launches_cover_what_they_can(void **state)
+{
+    (void)state;
+    assert_near(statistics_launches_coverage(3, 3), 0.9);
+    assert_near(statistics_launches_coverage(4, 4), 1 - 2 / 70.0);
+    assert_near(statistics_launches_coverage(2, 5), 1 - 2 / 21.0);
+    assert_near(statistics_launches_coverage(5, 2), 1 - 2 / 21.0);
+    assert_true(statistics_launches_coverage(1, 1) == 0 && statistics_launches_coverage(0, 9) == 0 && statistics_launches_coverage(1000, 1000) == 1);
+    double values[36];
+    int counts[] = {6, 6, 6, 6, 6, 6};
+    for (int i = 0; i < 36; i++)
+        values[i] = i;
+    for (int launches = 1; launches <= 6; launches++) {
+        struct interval all = statistics_launches(0.95, launches, counts, values), rounds = statistics_rounds(0.95, launches, counts, values);
+        assert_true(all.low == rounds.low && all.high == rounds.high && all.value == rounds.value && all.coverage >= 0.95);
+        assert_near(rounds.coverage, launches < 6 ? 1 - 2 / pow(2, launches) : fmin(all.coverage, 1 - 2 / 64.0));
+    }
+}
+
 static void narrow_needs_width_and_coverage(void **state)
 {
     (void)state;
@@ -252,7 +284,7 @@ int main(void)
         cmocka_unit_test(order_statistics_are_the_binomial_ones), cmocka_unit_test(it_is_the_narrowest_pair),
         cmocka_unit_test(large_samples_do_not_underflow), cmocka_unit_test(a_median_is_that_of_the_sorted_values),
         cmocka_unit_test(what_is_no_number_has_no_median), cmocka_unit_test(quantiles_are_interpolated), cmocka_unit_test(ratios_are_of_pairs),
-        cmocka_unit_test(a_word_needs_the_whole_interval), cmocka_unit_test(narrow_needs_width_and_coverage),
+        cmocka_unit_test(a_word_needs_the_whole_interval), cmocka_unit_test(a_word_needs_coverage), cmocka_unit_test(launches_cover_what_they_can), cmocka_unit_test(narrow_needs_width_and_coverage),
         cmocka_unit_test(launches_that_differ_widen_the_interval), cmocka_unit_test(a_quotient_holds_every_ratio),
         cmocka_unit_test(intervals_cover_what_they_say), cmocka_unit_test(no_difference_is_seldom_shown_where_there_is_none),
         cmocka_unit_test(launches_cover_what_pooling_does_not),

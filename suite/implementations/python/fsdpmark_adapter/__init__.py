@@ -10,6 +10,7 @@ interpreter of the program. An adapter adds one `Subject` class: how to wrap, wh
     program.py   the verbs
     worker.py    one process: the cases of a job, one after another
     template.py  import once, fork the ranks
+    hosts.py     their hosts on a virtual cluster
     flat.py      parameters that a framework puts one after another into one
     sibling.py   the adapters of other implementations, to derive from
     faults.py    seeded bugs

@@ -9,6 +9,7 @@
 
 Whatever the ranks import is best imported before. What must not exist before a fork: threads (they are not copied, but
 what they hold locked is), process groups, a CUDA context. Threads are looked for; the others bring threads with them.
+On a virtual cluster each rank is forked on its host (hosts.py).
 Standard library only, so that adapters without PyTorch can use it.
 """
 
@@ -17,6 +18,8 @@ import gc
 import os
 import signal
 import sys
+
+from . import hosts
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -33,13 +36,15 @@ def fork_ranks():
     gc.freeze()
     channel.write(b"ready\n")
     for line in channel:
-        _, ranks, folder = os.fsdecode(line.rstrip(b"\n")).split(" ", 2)
-        if fork_start(channel, int(ranks), folder):
+        verb, ranks, folder = os.fsdecode(line.rstrip(b"\n")).split(" ", 2)
+        if verb not in ("start", "enter"):
+            sys.exit(f"template: found {verb!r} on the channel, expected start or enter")
+        if fork_start(channel, int(ranks), folder, on_hosts=verb == "enter"):
             return
     os._exit(0)
 
 
-def fork_start(channel, ranks, folder):
+def fork_start(channel, ranks, folder, on_hosts):
     """True in a rank; False, in the template, when all its ranks have ended."""
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
@@ -48,13 +53,17 @@ def fork_start(channel, ranks, folder):
     sys.stderr.flush()
     template, rank_of = os.getpid(), {}
     for rank in range(ranks):
+        if on_hosts:
+            hosts.enter(folder, rank)
         pid = os.fork()
         if pid == 0:
             channel.close()
             become_rank(template, rank, folder)
+            if on_hosts:
+                hosts.verify(folder, rank)
             return True
         rank_of[pid] = rank
-    channel.write(b"started\n")
+    channel.write(" ".join(["started", *(map(str, rank_of) if on_hosts else ())]).encode() + b"\n")
     while rank_of:
         pid, status = os.wait()
         if pid in rank_of:

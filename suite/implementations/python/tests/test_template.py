@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -33,13 +34,14 @@ class Template:
     def hear(self):
         return self.lines.readline().rstrip("\n")
 
-    def start(self, folder, ranks, environment=lambda rank: {}):
+    def start(self, folder, ranks, environment=lambda rank: {}, verb="start"):
         """What it tells: {rank: how it ended}."""
         for rank in range(ranks):
             pairs = {"RANK": str(rank), "WORLD_SIZE": str(ranks), **environment(rank)}
             (folder / f"rank{rank}.environ").write_bytes(b"".join(f"{name}={value}".encode() + b"\0" for name, value in pairs.items()))
-        print(f"start {ranks} {folder}", file=self.lines)
-        if self.hear() != "started":
+        print(f"{verb} {ranks} {folder}", file=self.lines)
+        self.started = self.hear().split(" ")
+        if self.started[0] != "started":
             return None
         words = [self.hear().split(" ", 2) for _ in range(ranks)]
         assert all(word == "ended" for word, _, _ in words), words
@@ -113,6 +115,69 @@ class Forking(unittest.TestCase):
         self.assertEqual(select.select([rank], [], [], 60)[0], [rank])
         os.close(rank)
         template.end()
+
+    def hosts(self, count):
+        """Processes in network namespaces of their own, and the lines that name these; None where this may not be."""
+        own = {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "uts")}
+        made = []
+        for _ in range(count):
+            holder = subprocess.Popen(["unshare", "--net", "--uts", "sleep", "600"], stderr=subprocess.PIPE)
+            self.addCleanup(holder.stderr.close)
+            self.addCleanup(holder.wait)
+            self.addCleanup(holder.kill)
+            there = {}
+            while holder.poll() is None and Path(f"/proc/{holder.pid}/comm").read_text() != "sleep\n":
+                time.sleep(0.01)
+            if holder.poll() is not None:
+                return None
+            for kind, mine in own.items():
+                there[kind] = os.readlink(f"/proc/{holder.pid}/ns/{kind}")
+                self.assertNotEqual(there[kind], mine)
+            made.append("".join(f"{kind} /proc/{holder.pid}/ns/{kind} {link[5:-1]}\n" for kind, link in there.items()))
+        return made
+
+    def test_ranks_are_forked_on_their_hosts(self):
+        hosts = self.hosts(2)
+        if hosts is None:
+            self.skipTest("no network namespaces here without root")
+        template = self.template("fork_ranks()\nprint(os.getpid(), *(os.readlink('/proc/self/ns/' + kind) for kind in ('net', 'uts')))")
+        for of in ([0, 0, 1, 1], [1], [0, 1]):
+            folder = self.folder()
+            for rank, host in enumerate(of):
+                (folder / f"rank{rank}.namespaces").write_text(hosts[host])
+            self.assertEqual(template.start(folder, len(of), verb="enter"), {r: "exit 0" for r in range(len(of))})
+            for rank, host in enumerate(of):
+                inodes = [line.split()[2] for line in hosts[host].splitlines()]
+                self.assertEqual(self.log(folder, rank), f"{template.started[1 + rank]} net:[{inodes[0]}] uts:[{inodes[1]}]\n")
+        self.assertEqual(template.end(), (0, ""))
+
+    def test_a_rank_elsewhere_ends_itself(self):
+        hosts = self.hosts(1)
+        if hosts is None:
+            self.skipTest("no network namespaces here without root")
+        template = self.template("fork_ranks()\nprint('here')")
+        folder = self.folder()
+        lines = [line.rsplit(" ", 1)[0] + " 1\n" for line in hosts[0].splitlines()]
+        (folder / "rank0.namespaces").write_text(hosts[0])
+        (folder / "rank1.namespaces").write_text("".join(lines))
+        self.assertEqual(template.start(folder, 2, verb="enter"), {0: "exit 0", 1: "exit 1"})
+        self.assertEqual(self.log(folder, 0), "here\n")
+        inode = hosts[0].split()[2]
+        self.assertEqual(self.log(folder, 1), f"rank 1 is in net:[{inode}], expected [1] ({hosts[0].split()[1]})\n")
+        template.end()
+
+    def test_a_host_that_is_gone(self):
+        template = self.template("fork_ranks()")
+        folder = self.folder()
+        (folder / "rank0.namespaces").write_text("net /proc/self/stat 1\n")
+        self.assertIsNone(template.start(folder, 1, verb="enter"))
+        status, said = template.end()
+        self.assertEqual((status, said), (1, "template: rank 0 cannot enter /proc/self/stat: Invalid argument\n"))
+
+    def test_an_unknown_verb(self):
+        template = self.template("fork_ranks()")
+        self.assertIsNone(template.start(self.folder(), 1, verb="begin"))
+        self.assertEqual(template.end(), (1, "template: found 'begin' on the channel, expected start or enter\n"))
 
     def test_threads_are_refused(self):
         template = self.template("threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nfork_ranks()")
