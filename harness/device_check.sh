@@ -31,7 +31,7 @@ start=$(date +%s)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CMOCKA_MESSAGE_OUTPUT=TAP
 export FSDPMARK_BUILD="$build" FSDPMARK_CACHE="$work/cache"
 failed=0
-: >"$work/needs" >"$work/parts" >"$work/rates" >"$work/steps"
+: >"$work/needs" >"$work/parts" >"$work/smoke" >"$work/rates" >"$work/steps"
 mkdir -p "$build"
 
 text() { tr -d '\000-\010\013-\037' | tr '\t\n' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g' | cut -c1-300; } # of a JSON string
@@ -157,14 +157,25 @@ for mode in eager compiled; do
     fi
 done
 
+# ---- what was claimed ----
+# Rows of less than 20 flop a byte are bound by memory on any such card; they shall reach 85 % of a copy.
+awk -v label="$(label)" 'function number(key) { return match($0, "\"" key "\": [0-9.e+-]*") ? substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4) + 0 : 0 }
+    function word(key) { match($0, "\"" key "\": \"[^\"]*"); return substr($0, RSTART + length(key) + 5, RLENGTH - length(key) - 5) }
+    /"kernel"/ && !/"failed"/ && number("gflop_per_s") < 20 * number("gb_per_s") { of++; if (number("of_copy") >= 0.85) met++; else missed = missed (missed ? ", " : "") sprintf("%s %s %.2f", word("kernel"), word("type"), number("of_copy")) }
+    END { printf "{\"claim\": \"memory-bound kernels reach 85 %% of a copy\", \"met\": %d, \"of\": %d, \"missed\": \"%s\"%s}\n", met, of, missed, label }' "$work/rates" >"$work/claims"
+awk -v label="$(label)" 'function number(key) { return match($0, "\"" key "\": [0-9.e+-]*") ? substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4) + 0 : 0 }
+    /"reference"/ { own = number("tokens_per_second") } /"PyTorch/ { match($0, /PyTorch [a-z]*/); who[substr($0, RSTART, RLENGTH)] = number("tokens_per_second") }
+    END { for (w in who) if (own > 0 && who[w] > 0) printf "{\"claim\": \"tokens per second, reference over %s\", \"ratio\": %.4g%s}\n", w, own / who[w], label }' "$work/steps" >>"$work/claims"
+[ $emulated -eq 1 ] || sed 's/^/    /' "$work/claims"
+
 # ---- the file ----
 {
     printf '{\n  "emulated": %s,\n  "gpu": "%s",\n  "date": "%s",\n  "seconds": %d,\n' "$([ $emulated -eq 1 ] && echo true || echo false)" "$([ $emulated -eq 1 ] && echo 'none: EMULATION' || printf '%s' "$gpu" | text)" \
         "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $(($(date +%s) - start))
-    for list in needs parts smoke rates steps; do
+    for list in needs parts smoke rates steps claims; do
         printf '  "%s": [\n' $list
         [ ! -s "$work/$list" ] || lines "$work/$list"
-        printf '  ]%s\n' "$([ $list = steps ] || echo ,)"
+        printf '  ]%s\n' "$([ $list = claims ] || echo ,)"
     done
     printf '}\n'
 } >"$out"
