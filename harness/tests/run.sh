@@ -4,7 +4,7 @@
 # unit: the C unit tests. san: the same programs, built with sanitizers, plus one run of the harness
 # on the reference and the installed library. all: unit, san (built by make SAN=1), what others get (manual pages, the
 # installed library, docs/adding.md followed word by word), the Python package's tests, selftest, and the smoke
-# profile on the reference and on PyTorch. The last line is "N passed, N failed, N skipped"; exit 1 on
+# profile on the reference, on an emulation of a GPU and on PyTorch. The last line is "N passed, N failed, N skipped"; exit 1 on
 # any failure. A stage that cannot run here is counted as skipped, with its reason.
 set -u
 mode=$1 build=$2

@@ -3,7 +3,8 @@
 // What: FAULT(name) is 0 in the normal build. In the faulty build (-DFSDPMARK_FAULTS, program
 //       fsdp-reference-faulty) it is true while the case's option `fault`, or the environment's FSDPMARK_FAULT, is `name`
 //       (with dashes for the underscores).
-// Why:  a checker is worth what it catches. suite/faults/<name>.yaml lists each, with its class and the cases that show it.
+// Why:  a checker is worth what it catches. suite/faults/<name>.yaml lists each, with its class and the cases that show it; those that only a device can have (cuda_...)
+//       are in kernels/cuda/tests/emulated_faulty.yaml.
 #ifndef REFERENCE_ENGINE_FAULT_H
 #define REFERENCE_ENGINE_FAULT_H
 
