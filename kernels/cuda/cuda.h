@@ -22,8 +22,11 @@ enum cuda_lane { CUDA_COMPUTE, CUDA_GATHER, CUDA_REDUCE, CUDA_LANES };
 
 // True where there is a driver and a device; else why not, in one line.
 bool cuda_available(struct error *why);
-// Takes device `local_rank` modulo the number of devices, makes the streams. watch: asked while the host waits, false ends the wait with its error; may be NULL.
-bool cuda_open(int local_rank, double deadline_s, bool (*watch)(struct error *error), struct error *error);
+// Asked while the host waits: false ends the wait with its error. late: the deadline has passed and the wait ends in any case; what would keep the device busy
+// for ever is to be stopped. May be NULL.
+typedef bool cuda_watch(bool late, struct error *error);
+// Takes device `local_rank` modulo the number of devices, makes the streams.
+bool cuda_open(int local_rank, double deadline_s, cuda_watch *watch, struct error *error);
 void cuda_close(void);
 // "NVIDIA H200, 8.9, 139 GiB, driver 13.0", and "EMULATION of a CUDA device, no GPU" over the stand-in.
 const char *cuda_device_text(void);

@@ -21,7 +21,7 @@ static struct cuda_state {
     bool open, failed, stuck;
     struct error failure;
     double deadline_s;
-    bool (*watch)(struct error *error);
+    cuda_watch *watch;
     unsigned processors;
     cudaStream_t streams[CUDA_LANES];
     cudaEvent_t orders[CUDA_LANES], waits[CUDA_LANES];
@@ -159,7 +159,7 @@ static bool name_device(int device)
     return true;
 }
 
-bool cuda_open(int local_rank, double deadline_s, bool (*watch)(struct error *error), struct error *error)
+bool cuda_open(int local_rank, double deadline_s, cuda_watch *watch, struct error *error)
 {
     int count = 0;
     if (!cuda_available(error))
@@ -218,15 +218,15 @@ static void pause_after(double waited_s)
 static bool give_up(const char *what, double waited_s)
 {
     struct error why;
+    bool late = now.stuck || waited_s > now.deadline_s;
     why.text[0] = 0;
-    if (now.watch != NULL && !now.watch(&why)) {
-        cuda_fail("while waiting for %s: %s", what, why.text);
-        now.stuck = true;
-    } else if (waited_s > now.deadline_s || now.stuck) {
+    if (late)
         cuda_fail("%s has not ended within %.1f s", what, now.stuck ? waited_s : now.deadline_s);
-        now.stuck = true;
+    if (now.watch != NULL && !now.watch(late, &why)) {
+        cuda_fail("while waiting for %s: %s", what, why.text); // the first failure stays
+        late = true;
     }
-    return now.stuck;
+    return now.stuck = late;
 }
 
 bool cuda_wait(cudaEvent_t event, const char *what)

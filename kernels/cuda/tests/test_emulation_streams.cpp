@@ -155,7 +155,9 @@ static enum emulation_step broken(void *context)
     emulation_fail(cudaErrorUnknown, "rank %d is gone", *(int *)context);
     return EMULATION_FAILED;
 }
-static bool is_over(struct error *error) { return error_set(error, "the other rank has died"); }
+static int late_calls;
+static bool is_over(bool late, struct error *error) { return late || error_set(error, "the other rank has died"); }
+static bool is_late(bool late, struct error *error) { return (void)error, late_calls += late, true; }
 
 static void test_work_of_others(void **state)
 {
@@ -175,9 +177,12 @@ static void test_work_of_others(void **state)
     assert_int_equal(cudaStreamQuery(cuda_stream(CUDA_REDUCE)), cudaErrorNotReady);
     cuda_close();
     cudaDeviceReset();
-    assert_true(cuda_open(0, 0.1, NULL, &error));
+    assert_true(cuda_open(0, 0.1, is_late, &error));
     emulation_enqueue(cuda_stream(CUDA_REDUCE), "one that hangs", never, NULL);
+    assert_true(cuda_wait_lane(CUDA_COMPUTE, "what does not hang"));
+    assert_int_equal(late_calls, 0);
     EXPECT_FAILURE("reduce has not ended within 0.1 s");
+    assert_true(late_calls > 0); // whoever watches is told that the deadline has passed
     cuda_close();
     cudaDeviceReset();
     assert_true(cuda_open(0, DEADLINE_S, is_over, &error));

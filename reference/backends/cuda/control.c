@@ -25,7 +25,7 @@ static int local_rank(int rank)
     return rank;
 }
 
-bool control_open(struct backend_group *world, double deadline_s, bool (*watch)(struct error *error), struct error *error)
+bool control_open(struct backend_group *world, double deadline_s, cuda_watch *watch, struct error *error)
 {
     deadline = deadline_s;
     return other->open(world, deadline_s, error) && cuda_open(local_rank(world->rank), deadline_s, watch, error);

@@ -13,7 +13,7 @@ enum { CUDA_GROUPS = 64, CUDA_REQUESTS = 64 };
 // The backend that stands beside it, from now on.
 void control_choose(const struct backend *host);
 // Opens that backend and the device of this rank: that of its place among the ranks of its machine. watch: as cuda_open.
-bool control_open(struct backend_group *world, double deadline_s, bool (*watch)(struct error *error), struct error *error);
+bool control_open(struct backend_group *world, double deadline_s, cuda_watch *watch, struct error *error);
 void control_close(struct backend_group *world);
 const struct backend *control(void);
 // The place of a group in tables of its CUDA backend: below CUDA_GROUPS.

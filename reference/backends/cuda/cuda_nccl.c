@@ -7,20 +7,23 @@
 //       Parts that are equal and lie one after another are one ncclAllGather or ncclReduceScatter; others are a group of ncclBroadcast or
 //       ncclReduce, one for each part.
 // Failure: communicators are nonblocking; while the host waits for the device it asks each for an asynchronous error, and a wait past its deadline
-//       aborts all of them, so that their kernels leave the device and the process can end.
+//       aborts all of them, so that their kernels leave the device and the process can end. They are aborted in one group: all are told to stop before the first
+//       is taken down, since what frees a communicator's memory waits for the kernels of the others too. If even that hangs, the process ends by itself.
 // Order of sums: NCCL's.
 // Source: NCCL 2.28 user guide, "Creating a communicator", "Group calls", "Fault tolerance".
 #include "reference/backends/cuda/control.h"
 
 #include <nccl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "reference/engine/fault.h"
 
-enum { GATHERS_IN_FLIGHT = 4, LANES = 2, ID_WORDS = NCCL_UNIQUE_ID_BYTES / sizeof(int32_t) };
+enum { GATHERS_IN_FLIGHT = 4, LANES = 2, ABORT_S = 10, ID_WORDS = NCCL_UNIQUE_ID_BYTES / sizeof(int32_t) };
 
 struct backend_request { bool used; cudaEvent_t event; };
 
@@ -31,6 +34,7 @@ static struct {
     int64_t gather_count;
     double deadline_s;
     bool aborted;
+    struct backend_request *barrier; // of the host's backend, while a communicator is made
 } state;
 
 static const struct backend *host_backend(void) { return control(); }
@@ -42,13 +46,37 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static void abort_hangs(int signal)
+{
+    static const char text[] = "cuda + nccl: ncclCommAbort did not end, so the process ends\n";
+    (void)signal;
+    _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 2 : 1);
+}
+
 static void abort_all(void)
 {
-    for (int i = 0; i < CUDA_GROUPS && !state.aborted; i++)
+    if (state.aborted)
+        return;
+    state.aborted = true;
+    signal(SIGALRM, abort_hangs);
+    alarm(ABORT_S);
+    ncclGroupStart();
+    for (int i = 0; i < CUDA_GROUPS; i++)
         for (int lane = 0; lane < LANES; lane++)
             if (state.comms[i][lane])
                 ncclCommAbort(state.comms[i][lane]);
-    state.aborted = true;
+    ncclGroupEnd();
+    alarm(0);
+    memset(state.comms, 0, sizeof state.comms);
+}
+
+// Moves MPI's messages of the barrier, if there is one.
+static bool barrier_moves(struct error *error)
+{
+    bool done = false;
+    bool ok = !state.barrier || control()->test(state.barrier, &done, error);
+    state.barrier = ok && !done ? state.barrier : NULL;
+    return ok;
 }
 
 // A nonblocking call has ended when its communicator says so.
@@ -60,6 +88,10 @@ static bool settled(ncclComm_t comm, ncclResult_t code, const char *call, struct
             abort_all();
             return error_set(error, "%s did not end within %g s", call, state.deadline_s);
         }
+        if (!barrier_moves(error)) {
+            abort_all();
+            return false;
+        }
         sched_yield();
     }
     if (code == ncclSuccess)
@@ -69,9 +101,11 @@ static bool settled(ncclComm_t comm, ncclResult_t code, const char *call, struct
     return false;
 }
 
-// Asked for while the host waits for the device; told: the deadline has passed.
-static bool watch(struct error *error)
+// See cuda_watch.
+static bool watch(bool late, struct error *error)
 {
+    if (late)
+        abort_all();
     for (int i = 0; i < CUDA_GROUPS && !state.aborted; i++)
         for (int lane = 0; lane < LANES; lane++) {
             ncclResult_t code = ncclSuccess;
@@ -103,20 +137,29 @@ static bool share_id(const struct backend_group *g, ncclUniqueId *id, struct err
     return true;
 }
 
+// Made over all ranks at once. MPI may still hold the id for another rank when the broadcast has ended here, and sends it only inside its calls: a barrier that is tested
+// meanwhile moves it, and ends only once all ranks have it.
+static bool make(const struct backend_group *g, ncclUniqueId id, ncclComm_t *comm, struct error *error)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    if (g->size > 1 && !control()->barrier(g, &state.barrier, error))
+        return false;
+    ncclResult_t code = ncclCommInitRankConfig(comm, g->size, id, g->rank, &config);
+    bool ok = settled(*comm, code, "ncclCommInitRankConfig", error) && (!state.barrier || control_wait(state.barrier, "a barrier behind ncclCommInitRankConfig", error));
+    state.barrier = NULL;
+    return ok;
+}
+
 static bool connect(const struct backend_group *g, struct error *error)
 {
     int index = control_index(g);
     if (index >= CUDA_GROUPS)
         return error_set(error, "more than %d groups of ranks", CUDA_GROUPS);
     for (int lane = 0; lane < LANES && !state.comms[index][lane]; lane++) {
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         ncclUniqueId id;
-        config.blocking = 0;
         memset(&id, 0, sizeof id);
-        if (!share_id(g, &id, error))
-            return false;
-        ncclResult_t code = ncclCommInitRankConfig(&state.comms[index][lane], g->size, id, g->rank, &config);
-        if (!settled(state.comms[index][lane], code, "ncclCommInitRankConfig", error))
+        if (!share_id(g, &id, error) || !make(g, id, &state.comms[index][lane], error))
             return false;
     }
     return true;
@@ -143,8 +186,10 @@ static void nccl_close(struct backend_group *world)
     for (int i = 0; i < CUDA_GROUPS && !state.aborted; i++)
         for (int lane = 0; lane < LANES; lane++) {
             ncclComm_t comm = state.comms[i][lane];
-            if (comm && settled(comm, ncclCommFinalize(comm), "ncclCommFinalize", &ignored))
-                ncclCommDestroy(comm);
+            if (!comm || !settled(comm, ncclCommFinalize(comm), "ncclCommFinalize", &ignored))
+                continue;
+            state.comms[i][lane] = NULL; // a later failure aborts what is left
+            ncclCommDestroy(comm);
         }
     for (int i = 0; i < CUDA_REQUESTS; i++)
         if (state.requests[i].event)
@@ -286,7 +331,7 @@ static bool nccl_test(struct backend_request *r, bool *done, struct error *error
 {
     (void)r;
     *done = false;
-    return watch(error);
+    return watch(false, error);
 }
 
 static bool nccl_follow(struct backend_request *r, struct error *error)
