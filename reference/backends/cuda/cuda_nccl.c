@@ -85,8 +85,9 @@ static bool settled(ncclComm_t comm, ncclResult_t code, const char *call, struct
     double limit = seconds() + state.deadline_s;
     while (code == ncclInProgress && comm && ncclCommGetAsyncError(comm, &code) == ncclSuccess && code == ncclInProgress) {
         if (seconds() > limit) {
+            error_set(error, "%s did not end within %g s", call, state.deadline_s);
             abort_all();
-            return error_set(error, "%s did not end within %g s", call, state.deadline_s);
+            return false;
         }
         if (!barrier_moves(error)) {
             abort_all();
