@@ -105,12 +105,16 @@ template <class S, bool CENTRED> __global__ void norm_backward(int64_t rows, int
             values<W, N> gamma = load_part<N>(a.gamma + c, C - c, packed);
             EACH(k, N) dx[k] = s * (dy[k] * gamma[k] - mean_g - (x[k] - m) * s * mean_gh);
             store_part(a.dx + at + c, dx, C - c, packed);
-            if (own != NULL)
-                EACH(k, N) if (c + k < C)
-                {
-                    own[c + k] += dy[k] * ((x[k] - m) * s);
-                    own[C + c + k] += dy[k];
-                }
+            if (own == NULL)
+                continue;
+            values<W, N> sum_dyh = load_part<N>(own + c, C - c, packed); // by packs: one by one, N threads would meet in each bank
+            EACH(k, N) sum_dyh[k] += dy[k] * ((x[k] - m) * s);
+            store_part(own + c, sum_dyh, C - c, packed);
+            if (CENTRED) { // RMSNorm has no shift
+                values<W, N> sum_dy = load_part<N>(own + C + c, C - c, packed);
+                EACH(k, N) sum_dy[k] += dy[k];
+                store_part(own + C + c, sum_dy, C - c, packed);
+            }
         }
     }
     if (own == NULL || !shared)
