@@ -21,6 +21,10 @@ while :; do
     esac
     shift
 done
+for word in "$@"; do # options come first
+    case $word in -*) echo "device_check.sh: found '$word' behind BUILD, expected --emulated and --no-build before it, then BUILD, OUT.json" >&2; exit 2 ;; esac
+done
+[ $# -le 2 ] || { echo "device_check.sh: found $# words, expected BUILD and OUT.json" >&2; exit 2; }
 build=${1:-build}
 out=${2:-$build/device_check.json}
 limit=${SECONDS_ALL:-235}
